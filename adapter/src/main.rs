@@ -1,0 +1,3 @@
+//! The adapter executable.
+
+fn main() {}

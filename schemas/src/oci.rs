@@ -1,0 +1,98 @@
+//! `POST /v1/oci/scan`: image digest in, SBOM and findings out.
+
+use crate::{CatalogResponse, MatchResponse, ResourceLimits};
+use serde::{Deserialize, Serialize};
+
+/// Most platforms that one request may name.
+pub const MAX_PLATFORMS: usize = 16;
+
+/// Request body of `POST /v1/oci/scan`. The client leaves null members out.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OciScanRequest {
+    /// `v1`.
+    #[serde(default)]
+    pub api_version: Option<String>,
+    /// As the run id header; this one counts.
+    #[serde(default)]
+    pub run_id: Option<String>,
+    /// Opaque.
+    #[serde(default)]
+    pub idempotency_key: Option<String>,
+    /// http or https, a host, no userinfo, query or fragment; a path becomes a repository prefix.
+    #[serde(default)]
+    pub registry_url: Option<String>,
+    /// `[A-Za-z0-9][A-Za-z0-9._/-]{0,511}`.
+    #[serde(default)]
+    pub repository: Option<String>,
+    /// `sha256:` and 64 lower-case hexadecimal digits.
+    #[serde(default)]
+    pub manifest_digest: Option<String>,
+    /// `os/arch[/variant]`, at most 16; absent or empty means `linux/amd64`.
+    #[serde(default)]
+    pub required_platforms: Option<Vec<String>>,
+    /// Short-lived token for this image only.
+    #[serde(default)]
+    pub scoped_bearer_token: Option<String>,
+    /// 64 hexadecimal digits; not interpreted.
+    #[serde(default)]
+    pub profile_configuration_digest: Option<String>,
+    /// Required.
+    #[serde(default)]
+    pub limits: Option<ResourceLimits>,
+    /// Provenance that the client expects the match to have.
+    #[serde(default)]
+    pub expected_snapshot: Option<ExpectedSnapshot>,
+}
+
+impl std::fmt::Debug for OciScanRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OciScanRequest")
+            .field("run_id", &self.run_id)
+            .field("repository", &self.repository)
+            .field("manifest_digest", &self.manifest_digest)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The scanner snapshot that the client observed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ExpectedSnapshot {
+    /// Adapter profile.
+    #[serde(default)]
+    pub adapter_name: Option<String>,
+    /// Matcher.
+    #[serde(default)]
+    pub engine_name: Option<String>,
+    /// Matcher version.
+    #[serde(default)]
+    pub engine_version: Option<String>,
+    /// Database revision.
+    #[serde(default)]
+    pub vulnerability_database_revision: Option<String>,
+    /// Database build time.
+    #[serde(default)]
+    pub vulnerability_database_updated_at: Option<String>,
+    /// Capability digest.
+    #[serde(default)]
+    pub capability_digest: Option<String>,
+}
+
+/// Answer of `POST /v1/oci/scan`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OciScanResponse {
+    /// The merged inventory.
+    pub catalog: CatalogResponse,
+    /// The findings of the merged inventory.
+    #[serde(rename = "match")]
+    pub matched: MatchResponse,
+    /// Requested platforms that were scanned, in request order.
+    pub scanned_platforms: Vec<String>,
+    /// Requested platforms that were not available, in request order.
+    pub missing_platforms: Vec<String>,
+}

@@ -1,0 +1,3 @@
+//! Developer commands of this repository.
+
+fn main() {}

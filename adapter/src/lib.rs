@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
 
+pub mod archive;
 pub mod problem;
 pub mod run;

@@ -1,0 +1,200 @@
+//! Settings: layers of text to one checked [`Config`]. Pure; only `main` reads the environment and files.
+
+pub mod keys;
+pub mod layers;
+pub mod value;
+
+use self::value::duration;
+use assay_schemas::Ceiling;
+use secrecy::SecretString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use layers::{Layer, Mistake, Resolved, resolve};
+
+/// Everything the adapter can be told, checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Listening, timeouts and credential.
+    pub http: HttpConfig,
+    /// Sizes that bound one run and all runs.
+    pub ceiling: Ceiling,
+    /// Slots, queue and scratch.
+    pub admission: AdmissionConfig,
+    /// Engines and scratch space.
+    pub engine: EngineConfig,
+    /// Vulnerability database.
+    pub database: DatabaseConfig,
+    /// How long a readiness answer is reused.
+    pub readiness_cache: Duration,
+    /// Logging.
+    pub log: LogConfig,
+}
+
+/// Listening, timeouts and credential.
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// Address to listen on.
+    pub address: IpAddr,
+    /// Port to listen on; 0 takes a free one.
+    pub port: u16,
+    /// Accepted credentials; empty when none is configured.
+    pub credentials: Vec<SecretString>,
+    /// Open client connections at most.
+    pub max_connections: usize,
+    /// From the first byte of a request head to its last.
+    pub header_timeout: Duration,
+    /// Between two requests.
+    pub idle_timeout: Duration,
+    /// Silence inside a body or while a response is written.
+    pub body_timeout: Duration,
+    /// For running scans after a termination signal.
+    pub shutdown_grace: Duration,
+    /// Largest JSON body of an OCI scan request, bytes.
+    pub max_oci_request_bytes: usize,
+}
+
+/// Slots, queue and scratch.
+#[derive(Debug, Clone, Copy)]
+pub struct AdmissionConfig {
+    /// Scans that run at the same time, 1..=64.
+    pub max_concurrent: usize,
+    /// Scans that may wait, 0..=1024.
+    pub max_queued: usize,
+    /// Longest wait for a slot and scratch together.
+    pub timeout: Duration,
+    /// `Retry-After` of a 429, seconds.
+    pub retry_after_seconds: u32,
+    /// Scratch that all running scans may reserve together, MiB.
+    pub scratch_mebibytes: u64,
+}
+
+/// Engines and scratch space.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Private scratch space.
+    pub work_directory: PathBuf,
+    /// Cataloguer: a path, or a name to look up on PATH.
+    pub syft: String,
+    /// Matcher: a path, or a name to look up on PATH.
+    pub grype: String,
+    /// File that remembers versions and provenance.
+    pub provenance_cache: PathBuf,
+}
+
+/// Vulnerability database.
+#[derive(Debug, Clone)]
+pub struct DatabaseConfig {
+    /// Directory with the pointer and the generations.
+    pub directory: PathBuf,
+    /// Oldest build time that may be used; `None` accepts any age.
+    pub max_age: Option<Duration>,
+    /// Update in this process.
+    pub auto_update: bool,
+    /// One update, then exit.
+    pub update_only: bool,
+    /// Least time between two successful updates; zero means always due.
+    pub update_interval: Duration,
+    /// Tick of in-process updates.
+    pub check_interval: Duration,
+    /// Longest wait for another updater.
+    pub lock_timeout: Duration,
+    /// Source of databases; `None` means the matcher's own.
+    pub update_url: Option<String>,
+}
+
+/// Logging.
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    /// JSON lines instead of text.
+    pub json: bool,
+    /// Least severe level that is logged.
+    pub level: String,
+}
+
+impl Config {
+    /// The configuration of these resolved values.
+    ///
+    /// # Errors
+    /// One [`Mistake`] for each value that only makes sense together with its meaning, such as an address.
+    pub fn from_resolved(values: &Resolved) -> Result<Self, Vec<Mistake>> {
+        let Ok(address) = values.text("listen_address").parse() else {
+            return Err(vec![Mistake::new("listen_address", "is not an IP address")]);
+        };
+        let work_directory = PathBuf::from(values.text("work_directory"));
+        let provenance_cache = match values.text("provenance_cache") {
+            "" => work_directory.join("provenance.json"),
+            path => PathBuf::from(path),
+        };
+        let max_age = duration(values.number("db_max_age"));
+        Ok(Self {
+            http: HttpConfig {
+                address,
+                port: u16::try_from(values.number("port")).unwrap_or(0),
+                credentials: credentials([
+                    values.text("service_credential"),
+                    values.text("previous_service_credential"),
+                ]),
+                max_connections: values.size("max_connections"),
+                header_timeout: duration(values.number("header_timeout")),
+                idle_timeout: duration(values.number("idle_timeout")),
+                body_timeout: duration(values.number("body_timeout")),
+                shutdown_grace: duration(values.number("shutdown_grace")),
+                max_oci_request_bytes: values.size("max_oci_request_bytes"),
+            },
+            ceiling: Ceiling {
+                max_input_bytes: values.number("max_input_bytes"),
+                max_output_bytes: values.number("max_output_bytes"),
+                max_stderr_bytes: values.number("max_stderr_bytes"),
+            },
+            admission: AdmissionConfig {
+                max_concurrent: values.size("max_concurrent_scans"),
+                max_queued: values.size("max_queued_scans"),
+                timeout: duration(values.number("admission_timeout")),
+                retry_after_seconds: u32::try_from(values.number("retry_after_seconds")).unwrap_or(1),
+                scratch_mebibytes: u64::try_from(values.number("max_scratch_bytes") >> 20).unwrap_or(1),
+            },
+            engine: EngineConfig {
+                work_directory,
+                syft: values.text("syft_executable").to_owned(),
+                grype: values.text("grype_executable").to_owned(),
+                provenance_cache,
+            },
+            database: DatabaseConfig {
+                directory: PathBuf::from(values.text("db_directory")),
+                max_age: (!max_age.is_zero()).then_some(max_age),
+                auto_update: values.flag("db_auto_update"),
+                update_only: values.flag("database_update_only"),
+                update_interval: duration(values.number("db_update_interval")),
+                check_interval: duration(values.number("db_update_check_interval")),
+                lock_timeout: duration(values.number("database_update_lock_timeout")),
+                update_url: Some(values.text("db_update_url").to_owned()).filter(|url| !url.is_empty()),
+            },
+            readiness_cache: duration(values.number("readiness_cache")),
+            log: LogConfig {
+                json: values.text("log_format") == "json",
+                level: values.text("log_level").to_owned(),
+            },
+        })
+    }
+
+    /// What is missing to serve, one line each.
+    pub fn missing_to_serve(&self) -> Vec<Mistake> {
+        let mut missing = Vec::new();
+        if self.http.credentials.is_empty() {
+            missing.push(Mistake::new("service_credential", "is required to serve"));
+        }
+        missing
+    }
+}
+
+/// Those of the secrets that are not blank, without the surrounding space that HTTP would drop.
+fn credentials(texts: [&str; 2]) -> Vec<SecretString> {
+    texts
+        .into_iter()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .map(SecretString::from)
+        .collect()
+}

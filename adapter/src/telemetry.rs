@@ -1,0 +1,195 @@
+//! Metrics and logging. Every metric name is here; no label ever carries a run id, path, digest, URL or package.
+
+use crate::config::LogConfig;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+use std::time::Duration;
+use tracing_subscriber::EnvFilter;
+
+/// Label set of the answered requests.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct AnswerLabels {
+    /// Operation name, from a closed list.
+    pub operation: &'static str,
+    /// HTTP status.
+    pub status: u16,
+}
+
+/// Label set of the stage durations.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct StageLabels {
+    /// Stage name: `receive`, `inspect`, `engine`, `parse` or `respond`.
+    pub stage: &'static str,
+}
+
+/// Label set of the database updates.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct OutcomeLabels {
+    /// `updated`, `not_due`, `busy` or `failed`.
+    pub outcome: &'static str,
+}
+
+/// All metrics of the adapter.
+pub struct Metrics {
+    registry: Registry,
+    /// Scans that run now.
+    pub active: Gauge,
+    /// Requests that wait for a slot.
+    pub queued: Gauge,
+    /// Configured slots.
+    pub capacity_limit: Gauge,
+    /// Scratch reserved by running scans, bytes.
+    pub scratch_reserved_bytes: Gauge,
+    /// Configured scratch budget, bytes.
+    pub scratch_limit_bytes: Gauge,
+    /// Requests that were refused for capacity.
+    pub admission_rejected: Counter,
+    /// Database updates by outcome.
+    pub database_updates: Family<OutcomeLabels, Counter>,
+    /// Answers by operation and status.
+    pub answers: Family<AnswerLabels, Counter>,
+    /// Duration of stages, seconds.
+    pub stages: Family<StageLabels, Histogram>,
+    /// Engine processes started.
+    pub engine_processes: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("kkrepo_scanner");
+        let stages: Family<StageLabels, Histogram> =
+            Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 4.0, 9)));
+        let metrics = Self {
+            active: Gauge::default(),
+            queued: Gauge::default(),
+            capacity_limit: Gauge::default(),
+            scratch_reserved_bytes: Gauge::default(),
+            scratch_limit_bytes: Gauge::default(),
+            admission_rejected: Counter::default(),
+            database_updates: Family::default(),
+            answers: Family::default(),
+            stages,
+            engine_processes: Counter::default(),
+            registry: Registry::default(),
+        };
+        registry.register("active", "Scans that run now", metrics.active.clone());
+        registry.register("queued", "Requests that wait for a slot", metrics.queued.clone());
+        registry.register(
+            "capacity_limit",
+            "Configured scan slots",
+            metrics.capacity_limit.clone(),
+        );
+        registry.register_with_unit(
+            "scratch_reserved",
+            "Scratch reserved by running scans",
+            Unit::Bytes,
+            metrics.scratch_reserved_bytes.clone(),
+        );
+        registry.register_with_unit(
+            "scratch_limit",
+            "Configured scratch budget",
+            Unit::Bytes,
+            metrics.scratch_limit_bytes.clone(),
+        );
+        registry.register(
+            "admission_rejected",
+            "Requests refused for capacity",
+            metrics.admission_rejected.clone(),
+        );
+        registry.register(
+            "database_updates",
+            "Database updates by outcome",
+            metrics.database_updates.clone(),
+        );
+        registry.register(
+            "answers",
+            "Answers by operation and status",
+            metrics.answers.clone(),
+        );
+        registry.register_with_unit(
+            "stage_duration",
+            "Duration of stages",
+            Unit::Seconds,
+            metrics.stages.clone(),
+        );
+        registry.register(
+            "engine_processes",
+            "Engine processes started",
+            metrics.engine_processes.clone(),
+        );
+        for outcome in ["updated", "not_due", "busy", "failed"] {
+            let _ = metrics.database_updates.get_or_create(&OutcomeLabels { outcome });
+        }
+        Self { registry, ..metrics }
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    /// Notes how long a stage took.
+    pub fn stage(&self, stage: &'static str, took: Duration) {
+        self.stages
+            .get_or_create(&StageLabels { stage })
+            .observe(took.as_secs_f64());
+    }
+
+    /// The exposition text, `OpenMetrics` 1.0.
+    ///
+    /// # Errors
+    /// Only when formatting fails, which is a defect.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// Installs the logger of this process: lines on standard error. Called once, by `main`.
+pub fn install_logger(config: &LogConfig) {
+    let filter = EnvFilter::try_new(&config.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if config.json {
+        builder
+            .json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .with_span_list(false)
+            .init();
+    } else {
+        builder.with_target(false).init();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Metrics;
+
+    #[test]
+    fn the_contracts_names_are_served() {
+        let metrics = Metrics::default();
+        let text = metrics.encode().unwrap();
+        for name in [
+            "kkrepo_scanner_active 0",
+            "kkrepo_scanner_queued 0",
+            "kkrepo_scanner_capacity_limit 0",
+            "kkrepo_scanner_scratch_reserved_bytes 0",
+            "kkrepo_scanner_scratch_limit_bytes 0",
+            "kkrepo_scanner_admission_rejected_total 0",
+            "kkrepo_scanner_database_updates_total{outcome=\"not_due\"} 0",
+        ] {
+            assert!(text.contains(name), "{name} is missing in\n{text}");
+        }
+    }
+}

@@ -1,3 +1,7 @@
-//! The adapter executable.
+//! The adapter executable. All logic is in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    assay_adapter::cli::main()
+}

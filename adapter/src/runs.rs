@@ -58,11 +58,11 @@ pub struct ActiveRun {
 }
 
 impl Runs {
-    /// Registers a run.
+    /// Registers a run that `cancel` ends.
     ///
     /// # Errors
     /// [`Code::RunAlreadyActive`] while a run with this id is active.
-    pub fn enter(self: &Arc<Self>, id: RunId) -> Result<ActiveRun, Problem> {
+    pub fn enter(self: &Arc<Self>, id: RunId, cancel: CancellationToken) -> Result<ActiveRun, Problem> {
         let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
         if active.contains_key(&id) {
             return Err(Problem::new(
@@ -70,7 +70,6 @@ impl Runs {
                 "a run with this id is active on this replica",
             ));
         }
-        let cancel = CancellationToken::new();
         active.insert(id.clone(), cancel.clone());
         Ok(ActiveRun {
             runs: Arc::clone(self),
@@ -111,6 +110,7 @@ impl Drop for ActiveRun {
 mod tests {
     use super::{RunId, Runs};
     use std::sync::Arc;
+    use tokio_util::sync::CancellationToken;
 
     #[test]
     fn run_ids_have_the_contracts_form() {
@@ -127,8 +127,8 @@ mod tests {
         let runs = Arc::new(Runs::default());
         let id = RunId::parse("a").unwrap();
         assert!(!runs.cancel(&id));
-        let run = runs.enter(id.clone()).unwrap();
-        assert!(runs.enter(id.clone()).is_err());
+        let run = runs.enter(id.clone(), CancellationToken::new()).unwrap();
+        assert!(runs.enter(id.clone(), CancellationToken::new()).is_err());
         assert!(runs.cancel(&id));
         assert!(run.cancel.is_cancelled());
         drop(run);

@@ -4,7 +4,7 @@ use crate::problem::Problem;
 use assay_schemas::Code;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -40,6 +40,7 @@ impl Workspace {
             .create(work_directory)?;
         let directory = tempfile::Builder::new()
             .prefix(prefix)
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir_in(work_directory)?;
         Ok(Self { directory })
     }
@@ -62,6 +63,17 @@ impl Workspace {
             .mode(0o600)
             .open(&path)?;
         Ok((file, path))
+    }
+
+    /// Removes the directory off the async threads and waits for it, so that what follows can rely on it.
+    ///
+    /// Dropping does the same in place; use this where a large tree may stand.
+    pub async fn remove(self) {
+        let path = self.path().to_owned();
+        let removed = tokio::task::spawn_blocking(move || self.directory.close()).await;
+        if !matches!(removed, Ok(Ok(()))) {
+            tracing::warn!(directory = %path.display(), "a workspace could not be removed");
+        }
     }
 
     /// Creates a directory, mode 0700.

@@ -1,0 +1,80 @@
+//! Everything that requests share.
+
+use crate::admission::Admission;
+use crate::config::Config;
+use crate::operation::status::ReadinessCache;
+use crate::problem::Problem;
+use crate::runs::Runs;
+use crate::scanner::Scanner;
+use crate::telemetry::Metrics;
+use assay_schemas::{Code, version};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::task::TaskTracker;
+
+/// How this adapter's documents differ from the plain contract; part of the capability digest.
+pub const CAPABILITY_TOKENS: &[&str] = &[
+    "assay-identity-v1",
+    "assay-deterministic-v1",
+    "assay-locations-v1",
+];
+
+/// The state of one adapter process.
+#[derive(Debug)]
+pub struct App {
+    /// Checked settings.
+    pub config: Config,
+    /// Counters and gauges.
+    pub metrics: Arc<Metrics>,
+    /// Slots and scratch.
+    pub admission: Admission,
+    /// Active runs.
+    pub runs: Arc<Runs>,
+    /// Operations that outlive their connection until they have cleaned up.
+    pub operations: TaskTracker,
+    /// Engines and database.
+    pub scanner: Scanner,
+    /// The last readiness answer.
+    pub readiness: ReadinessCache,
+    /// See [`version::capability_digest`].
+    pub capability_digest: String,
+    draining: AtomicBool,
+}
+
+impl App {
+    /// The state of a process with this configuration. Does no I/O.
+    pub fn new(config: Config) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        let ceiling = &config.ceiling;
+        let capability_digest = version::capability_digest(
+            ceiling.max_input_bytes,
+            ceiling.max_output_bytes,
+            CAPABILITY_TOKENS,
+        );
+        Self {
+            admission: Admission::new(config.admission, Arc::clone(&metrics)),
+            runs: Arc::new(Runs::default()),
+            operations: TaskTracker::new(),
+            scanner: Scanner::new(&config),
+            readiness: ReadinessCache::default(),
+            capability_digest,
+            draining: AtomicBool::new(false),
+            metrics,
+            config,
+        }
+    }
+
+    /// From now on cancelled runs say that this replica is going away.
+    pub fn begin_drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// A run that is interrupted by shutdown is not cancelled: the client shall try the next replica.
+    pub fn while_draining(&self, problem: Problem) -> Problem {
+        let interrupted = matches!(problem.code, Code::Interrupted | Code::AdmissionInterrupted);
+        if interrupted && self.draining.load(Ordering::Relaxed) {
+            return Problem::new(Code::NotReady, "this replica is shutting down").caused_by(problem);
+        }
+        problem
+    }
+}

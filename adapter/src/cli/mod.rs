@@ -1,0 +1,107 @@
+//! The command line: arguments to configuration, and one module per verb.
+
+pub mod check;
+pub mod health;
+pub mod serve;
+
+use crate::config::{Config, Layer, Mistake, Resolved, resolve};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit code for a configuration or a command line that cannot be used (`EX_USAGE`).
+pub const EXIT_USAGE: u8 = 64;
+
+/// Scanner adapter: untrusted bytes in, CycloneDX SBOM or vulnerability report out.
+#[derive(Debug, Parser)]
+#[command(name = "assay-adapter", version)]
+pub struct Cli {
+    #[command(flatten)]
+    settings: SettingArgs,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+/// Where settings come from, beside the environment.
+#[derive(Debug, Args)]
+struct SettingArgs {
+    /// TOML file with settings; the environment and flags win over it.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "KKREPO_SCANNER_CONFIG_FILE",
+        hide_env_values = true
+    )]
+    config: Option<PathBuf>,
+    /// One setting, by its name in configuration files; wins over everything else.
+    #[arg(long = "set", global = true, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Serve the HTTP API (the default).
+    Serve {
+        /// Address and port to listen on, such as 127.0.0.1:8080.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<std::net::SocketAddr>,
+    },
+    /// Print the effective configuration, secrets redacted, and what is missing to be ready.
+    Check,
+    /// Ask a running adapter on this machine for its liveness; for container health checks.
+    Health {
+        /// Ask for readiness instead of liveness.
+        #[arg(long)]
+        ready: bool,
+    },
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut flags = cli.settings.set;
+    if let Some(Verb::Serve {
+        listen: Some(address),
+    }) = &cli.verb
+    {
+        flags.push(format!("listen_address={}", address.ip()));
+        flags.push(format!("port={}", address.port()));
+    }
+    let (resolved, config) = match configuration(cli.settings.config, &flags) {
+        Ok(done) => done,
+        Err(mistakes) => {
+            for mistake in mistakes {
+                eprintln!("assay-adapter: {mistake}");
+            }
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    match cli.verb {
+        None | Some(Verb::Serve { .. }) => serve::main(config, &resolved),
+        Some(Verb::Check) => check::main(config, &resolved),
+        Some(Verb::Health { ready }) => health::main(&config, ready),
+    }
+}
+
+/// The configuration of this process: flags over environment over file over defaults.
+fn configuration(file: Option<PathBuf>, flags: &[String]) -> Result<(Resolved, Config), Vec<Mistake>> {
+    let mut layers = vec![
+        Layer::from_flags(flags.iter().map(String::as_str))?,
+        Layer::from_environment(environment()),
+    ];
+    if let Some(path) = file {
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| vec![Mistake::new(&path.display().to_string(), error.to_string())])?;
+        layers.push(Layer::from_toml(&text)?);
+    }
+    let resolved = resolve(&layers)?;
+    let config = Config::from_resolved(&resolved)?;
+    Ok((resolved, config))
+}
+
+/// The environment as text; variables that are not UTF-8 cannot be settings.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}

@@ -1,0 +1,75 @@
+//! `serve`: the HTTP API until SIGTERM or SIGINT.
+
+use super::EXIT_USAGE;
+use crate::app::App;
+use crate::config::{Config, Resolved};
+use crate::http::server;
+use crate::operation::status;
+use crate::telemetry;
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Serves. Exit codes: 0 after a clean stop, 1 when listening fails, 64 when the configuration cannot serve.
+pub fn main(config: Config, resolved: &Resolved) -> ExitCode {
+    let missing = config.missing_to_serve();
+    if !missing.is_empty() {
+        for mistake in missing {
+            eprintln!("assay-adapter: {mistake}");
+        }
+        return ExitCode::from(EXIT_USAGE);
+    }
+    telemetry::install_logger(&config.log);
+    for warning in &resolved.warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    match runtime.block_on(run(config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &io::Error) -> ExitCode {
+    tracing::error!(%error, "serving failed");
+    ExitCode::FAILURE
+}
+
+async fn run(config: Config) -> io::Result<()> {
+    let address = SocketAddr::new(config.http.address, config.http.port);
+    let app = Arc::new(App::new(config));
+    let stop = CancellationToken::new();
+    let listener = TcpListener::bind(address).await?;
+    tracing::info!(address = %listener.local_addr()?, "listening");
+    tokio::spawn(stop_on_signal(stop.clone())?);
+    // Learn versions and provenance before the first request asks for them.
+    tokio::spawn({
+        let app = Arc::clone(&app);
+        async move {
+            let readiness = status::readiness(&app).await;
+            tracing::info!(ready = readiness.ready, "observed engines and database");
+        }
+    });
+    server::serve(app, listener, stop).await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn stop_on_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
+    })
+}

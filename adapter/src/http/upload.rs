@@ -1,0 +1,184 @@
+//! Body stream to file: counted and hashed in the same pass, never held whole.
+
+use crate::problem::Problem;
+use crate::run::{RunContext, Stopped};
+use assay_schemas::Code;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::Body;
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Blocks in flight between the socket and the disk. A block is at most the connection's read buffer.
+const BLOCKS_IN_FLIGHT: usize = 8;
+
+/// A body that was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes stored.
+    pub size: u64,
+    /// Lower-case hexadecimal SHA-256 of them.
+    pub sha256: String,
+}
+
+/// Why a body was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    /// More bytes than allowed.
+    #[error("the input is larger than {limit} bytes")]
+    TooLarge {
+        /// Effective limit, bytes.
+        limit: u64,
+    },
+    /// The client broke off, or its framing is wrong.
+    #[error("the input broke off")]
+    BrokenOff(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The client sent nothing for too long.
+    #[error("nothing arrived for {0:?}")]
+    Stalled(Duration),
+    /// The disk refused.
+    #[error("the input cannot be stored")]
+    Store(#[source] io::Error),
+    /// The run ended first.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl From<UploadError> for Problem {
+    fn from(error: UploadError) -> Self {
+        let code = match &error {
+            UploadError::TooLarge { .. } => Code::InputTooLarge,
+            UploadError::BrokenOff(_) | UploadError::Stalled(_) | UploadError::Store(_) => Code::InputIo,
+            UploadError::Stopped(stopped) => stopped.code(),
+        };
+        Self::new(code, error.to_string()).caused_by(error)
+    }
+}
+
+/// Stores a body of at most `limit` bytes in `file`.
+///
+/// Socket, hash and disk work on different blocks at the same time. `stall` bounds each silence, the run everything.
+///
+/// # Errors
+/// [`UploadError`]. The file's content is then unspecified.
+pub async fn receive<B>(
+    body: &mut B,
+    file: File,
+    limit: u64,
+    stall: Duration,
+    run: &RunContext,
+) -> Result<Received, UploadError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (to_disk, disk) = mpsc::channel::<Bytes>(BLOCKS_IN_FLIGHT);
+    let (to_hash, hash) = mpsc::channel::<Bytes>(BLOCKS_IN_FLIGHT);
+    let writer = tokio::task::spawn_blocking(move || write_all(file, disk));
+    let hasher = tokio::task::spawn_blocking(move || hash_all(hash));
+    let mut size: u64 = 0;
+    let outcome = loop {
+        let frame = match run.bound(tokio::time::timeout(stall, body.frame())).await? {
+            Err(_) => break Err(UploadError::Stalled(stall)),
+            Ok(None) => break Ok(()),
+            Ok(Some(Err(error))) => break Err(UploadError::BrokenOff(error.into())),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(block) = frame.into_data() else { continue };
+        size = size.saturating_add(block.len() as u64);
+        if size > limit {
+            break Err(UploadError::TooLarge { limit });
+        }
+        // A closed channel means that the writer failed; its own error says why.
+        if to_hash.send(block.clone()).await.is_err() || to_disk.send(block).await.is_err() {
+            break Ok(());
+        }
+    };
+    drop((to_disk, to_hash));
+    let written = writer
+        .await
+        .map_err(|error| UploadError::Store(io::Error::other(error)))?;
+    let sha256 = hasher
+        .await
+        .map_err(|error| UploadError::Store(io::Error::other(error)))?;
+    outcome?;
+    written.map_err(UploadError::Store)?;
+    Ok(Received { size, sha256 })
+}
+
+fn write_all(mut file: File, mut blocks: mpsc::Receiver<Bytes>) -> io::Result<()> {
+    while let Some(block) = blocks.blocking_recv() {
+        file.write_all(&block)?;
+    }
+    Ok(())
+}
+
+fn hash_all(mut blocks: mpsc::Receiver<Bytes>) -> String {
+    let mut hash = Sha256::new();
+    while let Some(block) = blocks.blocking_recv() {
+        hash.update(&block);
+    }
+    hex::encode(hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Received, UploadError, receive};
+    use crate::run::RunContext;
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use std::io::{Read as _, Seek as _};
+    use std::time::Duration;
+
+    const STALL: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn a_body_is_stored_counted_and_hashed() {
+        let mut file = tempfile::tempfile().unwrap();
+        let run = RunContext::with_timeout(STALL);
+        let mut body = Full::new(Bytes::from_static(b"abc"));
+        let got = receive(&mut body, file.try_clone().unwrap(), 3, STALL, &run)
+            .await
+            .unwrap();
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned();
+        assert_eq!(got, Received { size: 3, sha256 });
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "abc");
+    }
+
+    #[tokio::test]
+    async fn one_byte_over_the_limit_is_too_large() {
+        let run = RunContext::with_timeout(STALL);
+        let mut body = Full::new(Bytes::from_static(b"abcd"));
+        let error = receive(&mut body, tempfile::tempfile().unwrap(), 3, STALL, &run)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, UploadError::TooLarge { limit: 3 }));
+    }
+
+    #[tokio::test]
+    async fn a_silent_client_is_given_up() {
+        let (sender, mut body) = http_body_util::channel::Channel::<Bytes, std::io::Error>::new(1);
+        let run = RunContext::with_timeout(STALL);
+        let short = Duration::from_millis(10);
+        let error = receive(&mut body, tempfile::tempfile().unwrap(), 3, short, &run)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, UploadError::Stalled(_)));
+        drop(sender);
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_an_error_of_the_store() {
+        let run = RunContext::with_timeout(STALL);
+        let mut body = Full::new(Bytes::from_static(b"abcd"));
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let error = receive(&mut body, full, 10, STALL, &run).await.unwrap_err();
+        assert!(matches!(error, UploadError::Store(_)), "{error:?}");
+    }
+}

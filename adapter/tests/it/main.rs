@@ -1,0 +1,5 @@
+//! The adapter as a process, over real sockets. `cargo xtask test` gives these tests their engines and database.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod protocol;
+mod support;

@@ -1,6 +1,7 @@
 //! `POST /v1/catalog`: bytes to SBOM.
 
 use super::inventory::{self, Artifact};
+use super::status;
 use crate::app::App;
 use crate::http::headers::{self, CatalogHead};
 use crate::http::service::BodyInCustody;
@@ -32,7 +33,7 @@ pub async fn run(
         let expected_sha256 = headers::sha256(&head.expected_sha256)?;
         let expected_size = expected_size(head.expected_size, &limits)?;
         // Cheaper to say it now than after an upload.
-        app.scanner.snapshot(&run).await?;
+        run.bound(status::require_ready(&app)).await??;
         let artifact = receive(&app, &workspace, artifact_type, &limits, &run, &mut body).await?;
         check_received(&artifact.received, &expected_sha256, Some(expected_size))?;
         inventory::take(&app, &workspace, artifact, &limits, distribution, &run).await

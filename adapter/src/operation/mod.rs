@@ -1,6 +1,7 @@
 //! One straight story each: what an operation does from its head to its response. No parsing, no policy.
 
 pub mod catalog;
+pub mod findings;
 pub mod inventory;
 pub mod match_sbom;
 pub mod oci_request;

@@ -1,12 +1,13 @@
 //! Capabilities, readiness and health.
 
 use crate::app::App;
+use crate::problem::Problem;
 use crate::run::RunContext;
 use assay_schemas::version::{
     ADAPTER_NAME, ADAPTER_VERSION, API_VERSION, CATALOG_ENGINE, MATCHER_ENGINE, OPERATIONS,
     TARGET_CLASSIFICATIONS,
 };
-use assay_schemas::{Capabilities, Readiness, ReadinessStatus};
+use assay_schemas::{Capabilities, Code, Readiness, ReadinessStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -69,6 +70,25 @@ pub async fn readiness(app: &App) -> Arc<Readiness> {
         readiness: Arc::clone(&readiness),
     });
     readiness
+}
+
+/// Errors while the scanner is not ready; scans do not start then.
+///
+/// # Errors
+/// [`Code::NotReady`], with the reason code in the message.
+pub async fn require_ready(app: &App) -> Result<(), Problem> {
+    let readiness = readiness(app).await;
+    if readiness.ready {
+        return Ok(());
+    }
+    let reason = readiness
+        .details
+        .get("reasonCode")
+        .map_or("unknown", String::as_str);
+    Err(Problem::new(
+        Code::NotReady,
+        format!("the scanner is not ready: {reason}"),
+    ))
 }
 
 impl ReadinessCache {

@@ -5,6 +5,7 @@ use crate::{
     OciScanResponse, ProblemBody, Readiness,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 
 /// Name of the schema of each answer, and a function that makes it.
@@ -25,12 +26,32 @@ fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 
 /// What an answer's schema promises is what the server writes: nullable members are present, as null.
 pub(super) fn answers() -> SchemaSettings {
-    SchemaSettings::draft2020_12().for_serialize()
+    SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(RecursiveTransform(|schema: &mut Schema| {
+            plain_description(schema);
+            // The server always writes the member, so a default would say nothing.
+            schema.remove("default");
+        }))
 }
 
 /// What a request's schema demands is what the server reads: nullable members may be left out.
 pub(super) fn requests() -> SchemaSettings {
-    SchemaSettings::draft2020_12().for_deserialize()
+    SchemaSettings::draft2020_12()
+        .for_deserialize()
+        .with_transform(RecursiveTransform(plain_description))
+}
+
+/// Descriptions come from the documentation of the types; links between its items lead nowhere in a schema.
+fn plain_description(schema: &mut Schema) {
+    let Some(text) = schema.get("description").and_then(|d| d.as_str()) else {
+        return;
+    };
+    let text = text
+        .replace("[`", "`")
+        .replace("`]", "`")
+        .replace("`crate::", "`");
+    schema.insert("description".to_owned(), text.into());
 }
 
 /// Name and schema of every body.

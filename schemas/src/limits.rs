@@ -141,6 +141,7 @@ impl ResourceLimits {
     }
 
     /// The effective limits: the smaller of what was asked and what the server allows.
+    #[must_use]
     pub fn lowered_to(self, ceiling: &Ceiling) -> Self {
         Self {
             max_input_bytes: self.max_input_bytes.min(ceiling.max_input_bytes),

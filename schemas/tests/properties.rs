@@ -1,4 +1,5 @@
 //! Properties of fingerprints, limits and the lenient readers of wire text.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use assay_schemas::fingerprint::{finding_key, fingerprint, platform_set};
 use assay_schemas::{ArtifactType, Ceiling, Document, RequestedLimits, ResourceLimits, Severity};

@@ -1,4 +1,5 @@
 //! The golden exchanges agree with the types, with the schemas and with themselves.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use assay_schemas::vectors::{Credential, Framing, Given, Vector, directory, load_all};
 use assay_schemas::{Code, Endpoint, headers};

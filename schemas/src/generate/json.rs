@@ -8,8 +8,11 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 
-/// Name of the schema of each answer, and a function that makes it.
-const ANSWERS: &[(&str, fn(&mut SchemaGenerator) -> Schema)] = &[
+/// Makes the schema of one type.
+type Make = fn(&mut SchemaGenerator) -> Schema;
+
+/// Name of the schema of each answer, and what makes it.
+const ANSWERS: &[(&str, Make)] = &[
     ("capabilities", schema_of::<Capabilities>),
     ("readiness", schema_of::<Readiness>),
     ("catalog-response", schema_of::<CatalogResponse>),

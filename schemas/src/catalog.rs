@@ -41,25 +41,37 @@ pub enum Directness {
 #[serde(rename_all = "camelCase")]
 pub struct Component {
     /// The document's `bom-ref`, or a reference derived from the identity; at most 1024.
+    #[cfg_attr(feature = "generate", schemars(length(max = 1024)))]
     pub component_ref: String,
     /// Package URL; at most 2048.
+    #[cfg_attr(feature = "generate", schemars(length(max = 2048)))]
     pub package_url: Option<String>,
     /// CycloneDX component type; at most 64.
     #[serde(rename = "type")]
+    #[cfg_attr(feature = "generate", schemars(length(max = 64)))]
     pub kind: Option<String>,
     /// CycloneDX `group`; at most 512.
+    #[cfg_attr(feature = "generate", schemars(length(max = 512)))]
     pub namespace: Option<String>,
     /// Name, `unknown` when blank; at most 512.
+    #[cfg_attr(feature = "generate", schemars(length(min = 1, max = 512)))]
     pub name: String,
     /// Version; at most 512.
+    #[cfg_attr(feature = "generate", schemars(length(max = 512)))]
     pub version: Option<String>,
     /// See [`Directness`].
     pub directness: Directness,
     /// Where inside the artifact it was found; at most 256 items.
+    #[cfg_attr(
+        feature = "generate",
+        schemars(length(max = 256), inner(length(min = 1, max = 16384)))
+    )]
     pub locations: Vec<String>,
     /// Licence ids, names or expressions; at most 256 items.
+    #[cfg_attr(feature = "generate", schemars(length(max = 256), inner(length(max = 16384))))]
     pub licenses: Vec<String>,
     /// Engine properties; at most 128 entries.
+    #[cfg_attr(feature = "generate", schemars(extend("maxProperties" = MAX_PROPERTIES)))]
     pub properties: BTreeMap<String, String>,
 }
 
@@ -69,30 +81,40 @@ pub struct Component {
 #[serde(rename_all = "camelCase")]
 pub struct CatalogResponse {
     /// Always `syft-grype-v1`.
+    #[cfg_attr(feature = "generate", schemars(extend("const" = "syft-grype-v1")))]
     pub adapter_name: String,
     /// Always `1`.
+    #[cfg_attr(feature = "generate", schemars(extend("const" = "1")))]
     pub adapter_version: String,
     /// Always `syft`.
+    #[cfg_attr(feature = "generate", schemars(extend("const" = "syft")))]
     pub engine_name: String,
     /// Engine version; at most 128 code points.
+    #[cfg_attr(feature = "generate", schemars(length(min = 1, max = 128)))]
     pub engine_version: String,
     /// As in [`crate::Capabilities`].
+    #[cfg_attr(feature = "generate", schemars(regex(pattern = r"^[0-9a-f]{64}$")))]
     pub capability_digest: String,
     /// 64 lower-case hexadecimal digits, of the received bytes.
+    #[cfg_attr(feature = "generate", schemars(regex(pattern = r"^[0-9a-f]{64}$")))]
     pub actual_input_sha256: String,
     /// See [`Completeness`].
     pub completeness: Completeness,
     /// Always `CycloneDX`.
+    #[cfg_attr(feature = "generate", schemars(extend("const" = "CycloneDX")))]
     pub spec_name: String,
     /// CycloneDX version of the document.
+    #[cfg_attr(feature = "generate", schemars(length(min = 1, max = 32)))]
     pub spec_version: Option<String>,
     /// Number of components in the document, projected or not.
     pub component_count: u32,
     /// Sum of the lengths of every `dependsOn`; at most 100000.
+    #[cfg_attr(feature = "generate", schemars(range(max = 100_000)))]
     pub dependency_count: u32,
     /// The document.
     pub cyclonedx_json: Document,
     /// The projection; at most 4096 items.
+    #[cfg_attr(feature = "generate", schemars(length(max = 4096)))]
     pub components: Vec<Component>,
     /// Advisory facts and the proof of scan; clients may ignore it.
     pub summary: CatalogSummary,
@@ -126,12 +148,14 @@ pub struct CatalogSummary {
     pub recognized_as: String,
     /// Package identities read from the artifact's own manifests, as purls.
     #[serde(default)]
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub identities: Vec<String>,
     /// Cataloguers that ran and the number of components that each found.
     #[serde(default)]
     pub catalogers: BTreeMap<String, u64>,
     /// Paths of a known package type that yielded no component; at most 64, sanitised.
     #[serde(default)]
+    #[cfg_attr(feature = "generate", schemars(length(max = 64)))]
     pub unyielding_files: Vec<String>,
     /// Distribution of operating system packages, when there are any: its id and version, or `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,9 +180,11 @@ pub struct CatalogSummary {
     pub conda_subdir: Option<String>,
     /// OCI: platforms that were scanned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub scanned_platforms: Option<Vec<String>>,
     /// OCI: platforms that were not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub missing_platforms: Option<Vec<String>>,
 }
 
@@ -170,6 +196,7 @@ pub struct PartialReason {
     /// Stable code.
     pub code: PartialCode,
     /// Sanitised detail for a human, at most 200 code points.
+    #[cfg_attr(feature = "generate", schemars(length(max = 200)))]
     pub detail: String,
 }
 

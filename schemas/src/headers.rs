@@ -33,5 +33,8 @@ pub const TARGET: &str = "x-kkrepo-target";
 /// Profile configuration digest; accepted and ignored.
 pub const PROFILE_DIGEST: &str = "x-kkrepo-profile-digest";
 
+/// Form of a run id, the whole of it: as a regular expression of JSON Schema.
+pub const RUN_ID_PATTERN: &str = "^[A-Za-z0-9._:-]{1,128}$";
+
 /// The only API version.
 pub const API_VERSION_VALUE: &str = "v1";

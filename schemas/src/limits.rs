@@ -15,16 +15,22 @@ pub const TIMEOUT_CEILING_SECONDS: i32 = 3600;
 #[serde(rename_all = "camelCase")]
 pub struct ResourceLimits {
     /// Most bytes of input, > 0.
+    #[cfg_attr(feature = "generate", schemars(range(min = 1)))]
     pub max_input_bytes: i64,
     /// Most archive entries over all nesting levels, > 0.
+    #[cfg_attr(feature = "generate", schemars(range(min = 1)))]
     pub max_archive_entries: i32,
     /// Most bytes after decompression over all nesting levels, > 0.
+    #[cfg_attr(feature = "generate", schemars(range(min = 1)))]
     pub max_uncompressed_bytes: i64,
     /// Most bytes of one file inside the artifact, > 0.
+    #[cfg_attr(feature = "generate", schemars(range(min = 1)))]
     pub max_single_file_bytes: i64,
     /// Deepest level of archives inside archives, >= 0.
+    #[cfg_attr(feature = "generate", schemars(range(min = 0)))]
     pub max_nested_depth: i32,
     /// End-to-end time, seconds, > 0.
+    #[cfg_attr(feature = "generate", schemars(range(min = 1)))]
     pub timeout_seconds: i32,
 }
 
@@ -135,6 +141,7 @@ impl ResourceLimits {
     }
 
     /// The effective limits: the smaller of what was asked and what the server allows.
+    #[must_use]
     pub fn lowered_to(self, ceiling: &Ceiling) -> Self {
         Self {
             max_input_bytes: self.max_input_bytes.min(ceiling.max_input_bytes),

@@ -77,38 +77,53 @@ impl std::fmt::Display for Severity {
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// Opaque identity of the finding, see [`crate::fingerprint::finding_key`].
+    #[cfg_attr(feature = "generate", schemars(length(min = 1, max = 2048)))]
     pub finding_key: String,
     /// Advisory id, `UNKNOWN` when the report has none; at most 255.
+    #[cfg_attr(feature = "generate", schemars(length(min = 1, max = 255)))]
     pub advisory_id: String,
     /// Other ids of the same vulnerability; at most 256 items.
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub aliases: Vec<String>,
     /// Where the advisory comes from; at most 2048.
+    #[cfg_attr(feature = "generate", schemars(length(max = 2048)))]
     pub data_source: Option<String>,
     /// Package URL; at most 2048.
+    #[cfg_attr(feature = "generate", schemars(length(max = 2048)))]
     pub package_url: Option<String>,
     /// Package name, `unknown` when blank; at most 512.
+    #[cfg_attr(feature = "generate", schemars(length(min = 1, max = 512)))]
     pub package_name: String,
     /// Installed version; at most 512.
+    #[cfg_attr(feature = "generate", schemars(length(max = 512)))]
     pub installed_version: Option<String>,
     /// Versions that fix it; at most 256 items.
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub fixed_versions: Vec<String>,
     /// Normalised severity.
     pub severity: Severity,
     /// Always `grype`.
+    #[cfg_attr(feature = "generate", schemars(extend("const" = "grype")))]
     pub severity_source: Option<String>,
     /// CVSS vector with the greatest base score; at most 255.
+    #[cfg_attr(feature = "generate", schemars(length(max = 255)))]
     pub cvss_vector: Option<String>,
     /// Its base score.
     pub cvss_score: Option<f64>,
     /// Short text from the source, untrusted; at most 1024.
+    #[cfg_attr(feature = "generate", schemars(length(max = 1024)))]
     pub title: Option<String>,
     /// Long text from the source, untrusted; at most 65535 UTF-8 bytes.
+    #[cfg_attr(feature = "generate", schemars(length(max = 65535)))]
     pub description: Option<String>,
     /// First URL of the source, untrusted; at most 2048.
+    #[cfg_attr(feature = "generate", schemars(length(max = 2048)))]
     pub primary_url: Option<String>,
     /// Where inside the artifact the package was found; at most 256 items.
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub locations: Vec<String>,
     /// Fix state in the source's words; at most 64.
+    #[cfg_attr(feature = "generate", schemars(length(max = 64)))]
     pub source_status: Option<String>,
 }
 
@@ -118,24 +133,35 @@ pub struct Finding {
 #[serde(rename_all = "camelCase")]
 pub struct MatchResponse {
     /// Always `syft-grype-v1`.
+    #[cfg_attr(feature = "generate", schemars(extend("const" = "syft-grype-v1")))]
     pub adapter_name: String,
     /// Always `1`.
+    #[cfg_attr(feature = "generate", schemars(extend("const" = "1")))]
     pub adapter_version: String,
     /// Always `grype`.
+    #[cfg_attr(feature = "generate", schemars(extend("const" = "grype")))]
     pub engine_name: String,
     /// Engine version; at most 128.
+    #[cfg_attr(feature = "generate", schemars(length(min = 1, max = 128)))]
     pub engine_version: String,
     /// Revision of the database generation that was used; never blank, at most 255.
+    #[cfg_attr(
+        feature = "generate",
+        schemars(length(min = 1, max = 255), regex(pattern = r"\S"))
+    )]
     pub vulnerability_database_revision: String,
     /// Build time of the same generation, RFC 3339 UTC with millisecond precision.
+    #[cfg_attr(feature = "generate", schemars(extend("format" = "date-time")))]
     pub vulnerability_database_updated_at: String,
     /// As in [`crate::Capabilities`].
+    #[cfg_attr(feature = "generate", schemars(regex(pattern = r"^[0-9a-f]{64}$")))]
     pub capability_digest: String,
     /// See [`Completeness`].
     pub completeness: Completeness,
     /// The report.
     pub report_json: Document,
     /// The projection; at most 2048 items.
+    #[cfg_attr(feature = "generate", schemars(length(max = 2048)))]
     pub findings: Vec<Finding>,
     /// Advisory facts; clients may ignore it.
     pub summary: MatchSummary,
@@ -149,6 +175,7 @@ pub struct MatchSummary {
     /// Findings in the projection.
     pub finding_projection_count: u64,
     /// Findings by severity over the whole report; all six severities are present.
+    #[cfg_attr(feature = "generate", schemars(extend("required" = Severity::ALL.map(Severity::as_str))))]
     pub severity_counts: BTreeMap<String, u64>,
     /// Matches in the report.
     pub matches_reported: u64,

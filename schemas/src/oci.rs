@@ -6,43 +6,53 @@ use serde::{Deserialize, Serialize};
 /// Most platforms that one request may name.
 pub const MAX_PLATFORMS: usize = 16;
 
-/// Request body of `POST /v1/oci/scan`. The client leaves null members out.
+/// Request body of `POST /v1/oci/scan`. The client leaves null members out;
+/// every member is optional here so that a missing one gets its own error code.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OciScanRequest {
     /// `v1`.
-    #[serde(default)]
+    #[cfg_attr(feature = "generate", schemars(required, extend("const" = "v1")))]
     pub api_version: Option<String>,
     /// As the run id header; this one counts.
-    #[serde(default)]
+    #[cfg_attr(feature = "generate", schemars(required, regex(pattern = crate::headers::RUN_ID_PATTERN)))]
     pub run_id: Option<String>,
     /// Opaque.
-    #[serde(default)]
     pub idempotency_key: Option<String>,
     /// http or https, a host, no userinfo, query or fragment; a path becomes a repository prefix.
-    #[serde(default)]
+    #[cfg_attr(feature = "generate", schemars(required, extend("format" = "uri")))]
     pub registry_url: Option<String>,
     /// `[A-Za-z0-9][A-Za-z0-9._/-]{0,511}`.
-    #[serde(default)]
+    #[cfg_attr(
+        feature = "generate",
+        schemars(required, regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,511}$"))
+    )]
     pub repository: Option<String>,
     /// `sha256:` and 64 lower-case hexadecimal digits.
-    #[serde(default)]
+    #[cfg_attr(
+        feature = "generate",
+        schemars(required, regex(pattern = r"^sha256:[0-9a-f]{64}$"))
+    )]
     pub manifest_digest: Option<String>,
     /// `os/arch[/variant]`, at most 16; absent or empty means `linux/amd64`.
-    #[serde(default)]
+    #[cfg_attr(
+        feature = "generate",
+        schemars(
+            length(max = 16),
+            inner(regex(pattern = r"^[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?$"))
+        )
+    )]
     pub required_platforms: Option<Vec<String>>,
     /// Short-lived token for this image only.
-    #[serde(default)]
+    #[cfg_attr(feature = "generate", schemars(required, length(min = 1)))]
     pub scoped_bearer_token: Option<String>,
     /// 64 hexadecimal digits; not interpreted.
-    #[serde(default)]
     pub profile_configuration_digest: Option<String>,
     /// Required.
-    #[serde(default)]
+    #[cfg_attr(feature = "generate", schemars(required))]
     pub limits: Option<ResourceLimits>,
     /// Provenance that the client expects the match to have.
-    #[serde(default)]
     pub expected_snapshot: Option<ExpectedSnapshot>,
 }
 
@@ -62,22 +72,16 @@ impl std::fmt::Debug for OciScanRequest {
 #[serde(rename_all = "camelCase")]
 pub struct ExpectedSnapshot {
     /// Adapter profile.
-    #[serde(default)]
     pub adapter_name: Option<String>,
     /// Matcher.
-    #[serde(default)]
     pub engine_name: Option<String>,
     /// Matcher version.
-    #[serde(default)]
     pub engine_version: Option<String>,
     /// Database revision.
-    #[serde(default)]
     pub vulnerability_database_revision: Option<String>,
     /// Database build time.
-    #[serde(default)]
     pub vulnerability_database_updated_at: Option<String>,
     /// Capability digest.
-    #[serde(default)]
     pub capability_digest: Option<String>,
 }
 
@@ -92,7 +96,9 @@ pub struct OciScanResponse {
     #[serde(rename = "match")]
     pub matched: MatchResponse,
     /// Requested platforms that were scanned, in request order.
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub scanned_platforms: Vec<String>,
     /// Requested platforms that were not available, in request order.
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub missing_platforms: Vec<String>,
 }

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "generate", derive(schemars::JsonSchema))]
 pub struct ProblemBody {
     /// A [`Code`]'s wire text; unknown codes of newer adapters must be accepted by readers.
+    #[cfg_attr(feature = "generate", schemars(regex(pattern = r"^[A-Z0-9_]{1,128}$")))]
     pub code: String,
     /// Text for a human. Not contract; carries no secret, no path of the server and no raw engine output.
+    #[cfg_attr(feature = "generate", schemars(length(max = 16384)))]
     pub message: String,
     /// Whether the same request may succeed later or on another replica.
     pub retryable: bool,

@@ -13,7 +13,7 @@ use crate::process;
 use crate::workspace::{Profile, Workspace};
 
 /// Grype refuses a database built more than five days ago; a day leaves no one near that.
-const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+const FRESH: Duration = Duration::from_hours(24);
 
 /// The file that names the published generation.
 const POINTER: &str = ".kkrepo-db-current";
@@ -100,9 +100,9 @@ fn collect(directory: &Path, except: &Path, files: &mut Vec<PathBuf>) -> Result<
             continue;
         }
         if path.is_dir() {
-            collect(&path, except, files)?
+            collect(&path, except, files)?;
         } else {
-            files.push(path)
+            files.push(path);
         }
     }
     Ok(())

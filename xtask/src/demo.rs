@@ -167,11 +167,11 @@ fn findings_table(findings: &[Finding]) -> String {
 }
 
 fn provenance(catalog: &Catalog, matches: &Matches) -> String {
-    let text = format!(
+    let cataloger = format!(
         "catalog  {} {}: {} component(s), {}",
         catalog.engine_name, catalog.engine_version, catalog.component_count, catalog.completeness
     );
-    let matched = format!(
+    let findings = format!(
         "match    {} {}: {} finding(s), {}",
         matches.engine_name,
         matches.engine_version,
@@ -182,7 +182,7 @@ fn provenance(catalog: &Catalog, matches: &Matches) -> String {
         "database revision {}, built {}",
         matches.vulnerability_database_revision, matches.vulnerability_database_updated_at
     );
-    [text, matched, database]
+    [cataloger, findings, database]
         .map(|line| table::cell(&line, 200))
         .join("\n")
 }

@@ -161,19 +161,38 @@ fn go_version(workspace: &Workspace) -> Result<String, Error> {
     let path = mod_file(workspace, &GRYPE);
     let text = fs::read_to_string(&path).map_err(on("read", &path))?;
     let wanted = go_directive(&text).unwrap_or("of go.mod").to_owned();
-    // In the module's directory go itself compares its version with the `go` line of go.mod.
     let mut go = go_command(&module_directory(workspace, &GRYPE));
-    let answer = match go.args(["env", "GOVERSION"]).stdin(Stdio::null()).output() {
+    let answer = match go
+        .args(["env", "GOVERSION", "GOTOOLCHAIN"])
+        .stdin(Stdio::null())
+        .output()
+    {
         Ok(answer) => answer,
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::GoMissing { wanted }),
         Err(source) => return Err(process::spawn_error(&go, source)),
     };
-    if answer.status.success() {
-        Ok(String::from_utf8_lossy(&answer.stdout).trim().to_owned())
-    } else {
-        let said = String::from_utf8_lossy(&answer.stderr).trim().to_owned();
-        Err(Error::GoTooOld { wanted, said })
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    let mut lines = answer.lines();
+    let version = lines.next().unwrap_or_default();
+    // Otherwise go itself fetches the toolchain that go.mod asks for.
+    let is_final = lines
+        .next()
+        .is_none_or(|toolchain| toolchain.starts_with("local"));
+    if is_final && numbers(version) < numbers(&wanted) {
+        return Err(Error::GoTooOld {
+            wanted,
+            found: version.to_owned(),
+        });
     }
+    Ok(version.to_owned())
+}
+
+/// The leading numbers of `go1.26.8`, `1.26` or `go1.27rc1`, to be compared.
+fn numbers(version: &str) -> Vec<u32> {
+    let digits = version
+        .trim_start_matches("go")
+        .split(|c: char| !c.is_ascii_digit());
+    digits.map_while(|part| part.parse().ok()).collect()
 }
 
 /// `go` in a module, with nothing from outside that would change what is built.
@@ -247,6 +266,19 @@ mod tests {
         assert_eq!(required_version(GO_MOD, "a.b/c"), Some("0.1.0"));
         assert_eq!(required_version(GO_MOD, "github.com/anchore/grype"), None);
         assert_eq!(go_directive(GO_MOD), Some("1.26.8"));
+    }
+
+    #[test]
+    fn go_versions_are_compared_by_number() {
+        for (smaller, larger) in [
+            ("go1.9", "1.26.8"),
+            ("go1.26.7", "1.26.8"),
+            ("go1.26", "go1.27rc1"),
+            ("", "1.26"),
+        ] {
+            assert!(numbers(smaller) < numbers(larger), "{smaller} {larger}");
+        }
+        assert_eq!(numbers("go1.26.8 X:something"), numbers("1.26.8"));
     }
 
     #[test]

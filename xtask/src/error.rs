@@ -26,9 +26,9 @@ pub(crate) enum Error {
     /// The engines cannot be built without a Go toolchain.
     #[error("go is not on PATH; the engines need Go {wanted} or newer (https://go.dev/dl/)")]
     GoMissing { wanted: String },
-    /// There is a Go toolchain, but it refuses the engine modules.
-    #[error("this Go toolchain does not build the engines; they need Go {wanted} or newer. go says: {said}")]
-    GoTooOld { wanted: String, said: String },
+    /// There is a Go toolchain, but an older one than the engine modules ask for.
+    #[error("the engines need Go {wanted} or newer, found is {found} (https://go.dev/dl/)")]
+    GoTooOld { wanted: String, found: String },
     /// `go.mod` names no version for the module that it is there to pin.
     #[error("{} pins no version of {module}", path.display())]
     PinMissing { path: PathBuf, module: String },

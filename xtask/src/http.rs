@@ -9,7 +9,7 @@ use ureq::Agent;
 use crate::error::Error;
 
 /// Longer than any scan that a verb asks for.
-const EXCHANGE_WITHIN: Duration = Duration::from_secs(900);
+const EXCHANGE_WITHIN: Duration = Duration::from_mins(15);
 /// Most bytes of an answer; the contract's client stops at 64 MiB too.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 

@@ -23,7 +23,7 @@ use crate::process;
 pub(crate) const CREDENTIAL: &str = "KKREPO_SCANNER_SERVICE_CREDENTIAL";
 
 /// From start to the first ready answer, at worst: engines on a cold disk.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_mins(1);
 /// From SIGTERM to the end; the service itself drains for less than this.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 

@@ -17,7 +17,7 @@ pub(crate) enum Action {
 pub(crate) fn run(action: Action) {
     match action {
         Action::List => {
-            println!("no suite needs a service beside the engines, which `cargo xtask engines` builds")
+            println!("no suite needs a service beside the engines, which `cargo xtask engines` builds");
         }
         Action::Up => println!("nothing to start"),
         Action::Down => println!("nothing to stop"),

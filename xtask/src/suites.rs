@@ -51,6 +51,8 @@ pub(crate) enum Target {
     Executables,
     /// A file or folder of this name under `tests/`.
     Integration(&'static str),
+    /// All files and folders under `tests/` that no step names.
+    OtherIntegration,
     /// Examples in documentation comments.
     Documentation,
 }
@@ -74,7 +76,7 @@ pub(crate) const ALL: &[(Name, &[Step])] = &[
             step("schemas", Target::Library, &[]),
             step("fixtures", Target::Library, &[]),
             step("fixtures", Target::Executables, &[]),
-            step("fixtures", IT, &[]),
+            step("fixtures", Target::OtherIntegration, &[]),
             step("control-plane", Target::Library, &[]),
             step("adapter", Target::Library, &[]),
             step("adapter", Target::Executables, &[]),
@@ -85,7 +87,7 @@ pub(crate) const ALL: &[(Name, &[Step])] = &[
     (
         Name::Contract,
         &[
-            step("schemas", IT, &[]),
+            step("schemas", Target::OtherIntegration, &[]),
             step("adapter", IT, &["vectors::", "contract::"]),
             step("adapter", Target::Integration("contract"), &[]),
         ],
@@ -113,7 +115,13 @@ pub(crate) const ALL: &[(Name, &[Step])] = &[
             step("adapter", IT, &["oci::"]),
         ],
     ),
-    (Name::Adapter, &[step("adapter", IT, &[])]),
+    (
+        Name::Adapter,
+        &[
+            step("adapter", IT, &[]),
+            step("adapter", Target::OtherIntegration, &[]),
+        ],
+    ),
     (
         Name::Policy,
         &[
@@ -128,7 +136,13 @@ pub(crate) const ALL: &[(Name, &[Step])] = &[
             step("control-plane", IT, &["search::"]),
         ],
     ),
-    (Name::Host, &[step("control-plane", IT, &[])]),
+    (
+        Name::Host,
+        &[
+            step("control-plane", IT, &[]),
+            step("control-plane", Target::OtherIntegration, &[]),
+        ],
+    ),
     (Name::Deploy, &[step("xtask", Target::Integration("deploy"), &[])]),
 ];
 
@@ -159,18 +173,64 @@ impl Step {
             .collect()
     }
 
-    /// Whether the package has such a target at all.
-    pub(crate) fn exists(&self, root: &Path) -> bool {
+    /// The arguments by which cargo takes this target; `None` when the package has no such target.
+    pub(crate) fn target_arguments(&self, root: &Path) -> Option<Vec<String>> {
         let package = root.join(self.member);
-        match self.target {
-            Target::Library | Target::Documentation => package.join("src/lib.rs").is_file(),
-            Target::Executables => package.join("src/main.rs").is_file() || package.join("src/bin").is_dir(),
-            Target::Integration(name) => {
-                let tests = package.join("tests");
-                tests.join(name).join("main.rs").is_file() || tests.join(format!("{name}.rs")).is_file()
+        let has_library = package.join("src/lib.rs").is_file();
+        let arguments = match self.target {
+            Target::Library if has_library => vec!["--lib".to_owned()],
+            Target::Documentation if has_library => vec!["--doc".to_owned()],
+            Target::Executables
+                if package.join("src/main.rs").is_file() || package.join("src/bin").is_dir() =>
+            {
+                vec!["--bins".to_owned()]
             }
+            Target::Integration(name) if integrations(&package).iter().any(|found| found == name) => {
+                vec!["--test".to_owned(), name.to_owned()]
+            }
+            Target::OtherIntegration => {
+                let others = integrations(&package)
+                    .into_iter()
+                    .filter(|name| !is_named(self.member, name));
+                others.flat_map(|name| ["--test".to_owned(), name]).collect()
+            }
+            _ => Vec::new(),
+        };
+        if arguments.is_empty() {
+            None
+        } else {
+            Some(arguments)
         }
     }
+}
+
+/// Whether some step runs this integration target by its name.
+fn is_named(member: &str, name: &str) -> bool {
+    let mut steps = ALL.iter().flat_map(|(_, steps)| *steps);
+    steps.any(|step| {
+        step.member == member && matches!(step.target, Target::Integration(named) if named == name)
+    })
+}
+
+/// The integration targets of a package, as cargo discovers them.
+fn integrations(package: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(package.join("tests")) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let is_file = path.extension().is_some_and(|extension| extension == "rs");
+            let is_target = is_file || path.join("main.rs").is_file();
+            if is_target {
+                Some(path.file_stem()?.to_str()?.to_owned())
+            } else {
+                None
+            }
+        })
+        .collect();
+    names.sort();
+    names
 }
 
 #[cfg(test)]
@@ -187,6 +247,31 @@ mod tests {
                 seen.push(*step);
             }
         }
+    }
+
+    #[test]
+    fn targets_are_found_as_cargo_finds_them() {
+        let root = std::env::temp_dir().join(format!("suites-{}", uuid::Uuid::new_v4()));
+        let tests = root.join("adapter/tests");
+        for folder in ["it", "data"] {
+            std::fs::create_dir_all(tests.join(folder)).unwrap();
+        }
+        for file in ["it/main.rs", "data/x.bin", "drift.rs", "notes.md"] {
+            std::fs::write(tests.join(file), "").unwrap();
+        }
+        let arguments = |target| {
+            step("adapter", target, &[])
+                .target_arguments(&root)
+                .map(|words| words.join(" "))
+        };
+        assert_eq!(arguments(IT).as_deref(), Some("--test it"));
+        assert_eq!(
+            arguments(Target::OtherIntegration).as_deref(),
+            Some("--test drift")
+        );
+        assert_eq!(arguments(Target::Integration("gate")), None);
+        assert_eq!(arguments(Target::Library), None);
+        std::fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

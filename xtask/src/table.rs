@@ -12,11 +12,11 @@ pub(crate) fn render(head: &[&str], rows: &[Vec<String>]) -> String {
     let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
     let mut text = String::new();
     for row in [&head, &rule].into_iter().chain(rows) {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            line.push_str(&format!("{cell:<width$}  "));
-        }
-        text.push_str(line.trim_end());
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
     text

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::cli::{Store, TestArguments};
 use crate::engines::Engines;
 use crate::error::{Error, io};
-use crate::suites::{self, Name, Step, Target};
+use crate::suites::{self, Name, Step};
 use crate::workspace::{Profile, Workspace};
 use crate::{database, engines, process};
 
@@ -54,14 +54,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()
     let mut total = Count::default();
     let mut absent = Vec::new();
     for name in chosen {
-        println!("\n=== suite {}", shown(*name));
+        println!("\n=== suite {}", shown(name));
         let mut count = Count::default();
         for step in suites::steps(*name) {
             count += run_step(&setting, step)?;
         }
         if count == Count::default() {
             println!("no tests yet");
-            absent.push(shown(*name));
+            absent.push(shown(name));
         }
         total += count;
     }
@@ -79,10 +79,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()
 }
 
 fn run_step(setting: &Setting<'_>, step: &Step) -> Result<Count, Error> {
-    if !step.exists(setting.workspace.root()) {
+    let Some(target) = step.target_arguments(setting.workspace.root()) else {
         return Ok(Count::default());
-    }
-    let mut command = command(setting, step);
+    };
+    let mut command = command(setting, step, &target);
     let name = process::name_of(&command);
     let mut child = command
         .spawn()
@@ -108,19 +108,13 @@ fn run_step(setting: &Setting<'_>, step: &Step) -> Result<Count, Error> {
     Ok(count)
 }
 
-fn command(setting: &Setting<'_>, step: &Step) -> Command {
+fn command(setting: &Setting<'_>, step: &Step, target: &[String]) -> Command {
     let mut command = process::cargo(setting.workspace);
     command.args(["test", "--no-fail-fast", "--package", package(step.member)]);
     if step.member == "schemas" {
         command.args(["--features", "generate"]);
     }
-    match step.target {
-        Target::Library => command.arg("--lib"),
-        Target::Executables => command.arg("--bins"),
-        Target::Integration(name) => command.args(["--test", name]),
-        Target::Documentation => command.arg("--doc"),
-    };
-    command.arg("--").args(step.selection());
+    command.args(target).arg("--").args(step.selection());
     if setting.slow {
         command.arg("--include-ignored");
     }
@@ -129,7 +123,7 @@ fn command(setting: &Setting<'_>, step: &Step) -> Command {
         .env("ASSAY_SYFT", &setting.engines.syft)
         .env("ASSAY_GRYPE", &setting.engines.grype);
     command.env("ASSAY_DATABASE", setting.database);
-    command.env("ASSAY_STORE", shown(setting.store));
+    command.env("ASSAY_STORE", shown(&setting.store));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }
@@ -145,7 +139,7 @@ fn package(member: &'static str) -> &'static str {
 }
 
 /// The name as it is written on the command line.
-fn shown(value: impl clap::ValueEnum) -> String {
+fn shown(value: &impl clap::ValueEnum) -> String {
     value
         .to_possible_value()
         .map_or_else(String::new, |value| value.get_name().to_owned())
@@ -188,7 +182,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_command_line() {
-        assert_eq!(shown(Name::Unit), "unit");
-        assert_eq!(shown(Store::Mariadb), "mariadb");
+        assert_eq!(shown(&Name::Unit), "unit");
+        assert_eq!(shown(&Store::Mariadb), "mariadb");
     }
 }

@@ -47,9 +47,9 @@ fn complaints(root: &Path) -> Result<Vec<String>, Error> {
 
 fn too_long(name: &str, text: &str) -> Option<String> {
     let is_test = name.split('/').any(|part| part == "tests") || name.ends_with("/tests.rs");
-    if !Path::new(name)
+    if Path::new(name)
         .extension()
-        .is_some_and(|extension| extension == "rs")
+        .is_none_or(|extension| extension != "rs")
         || is_test
     {
         return None;
@@ -90,9 +90,9 @@ fn decisions<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
         else {
             continue;
         };
-        let number = file.split('-').next().unwrap_or_default();
+        let (number, rest) = file.split_once('-').unwrap_or_default();
         let numbered = number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit());
-        if !numbered || !file.ends_with(".md") {
+        if !numbered || rest.strip_suffix(".md").is_none() {
             complaints.push(format!("{name}: decisions are named NNNN-what.md"));
         } else if let Some(other) = numbers.insert(number, name) {
             complaints.push(format!("{name}: same number as {other}"));

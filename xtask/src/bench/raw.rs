@@ -13,7 +13,7 @@ use crate::error::{Error, io as on_io};
 /// Most bytes of a response head; ours have a few hundred.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 /// No single read or write of a measurement may take longer.
-const IDLE: Duration = Duration::from_secs(300);
+const IDLE: Duration = Duration::from_mins(5);
 
 /// A kept-alive connection.
 #[derive(Debug)]

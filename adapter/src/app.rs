@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::operation::status::ReadinessCache;
 use crate::problem::Problem;
 use crate::runs::Runs;
-use crate::scanner::Scanner;
+use crate::scanner::{Scanner, Surroundings};
 use crate::telemetry::Metrics;
 use assay_schemas::{Code, version};
 use std::sync::Arc;
@@ -42,8 +42,8 @@ pub struct App {
 }
 
 impl App {
-    /// The state of a process with this configuration. Does no I/O.
-    pub fn new(config: Config) -> Self {
+    /// The state of a process with this configuration. Starts nothing.
+    pub fn new(config: Config, surroundings: Surroundings) -> Self {
         let metrics = Arc::new(Metrics::default());
         let ceiling = &config.ceiling;
         let capability_digest = version::capability_digest(
@@ -55,7 +55,7 @@ impl App {
             admission: Admission::new(config.admission, Arc::clone(&metrics)),
             runs: Arc::new(Runs::default()),
             operations: TaskTracker::new(),
-            scanner: Scanner::new(&config),
+            scanner: Scanner::new(&config, surroundings),
             readiness: ReadinessCache::default(),
             capability_digest,
             draining: AtomicBool::new(false),

@@ -2,43 +2,86 @@
 //! with which provenance.
 
 use crate::config::Config;
+use crate::engine::{Engines, EnginesConfig, Versions};
 use crate::problem::Problem;
 use crate::run::RunContext;
-use assay_schemas::Code;
+use crate::vulndb::store::{Generation, Store};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Versions of both engines and provenance of one database generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Cataloguer version.
-    pub syft: String,
-    /// Matcher version.
-    pub grype: String,
+    /// Versions of the engines.
+    pub versions: Versions,
     /// Database revision, never blank.
     pub revision: String,
     /// Database build time, RFC 3339 UTC in milliseconds.
     pub updated_at: String,
 }
 
+/// What the engines get from this process beside its configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The adapter's own executable, which becomes the engine.
+    pub launcher: PathBuf,
+    /// `PATH`.
+    pub path: OsString,
+    /// `SSL_CERT_FILE`, `SSL_CERT_DIR` and proxy settings, for database updates only.
+    pub update_environment: Vec<(OsString, OsString)>,
+}
+
 /// Engines and database of this process.
 #[derive(Debug)]
-pub struct Scanner {}
+pub struct Scanner {
+    /// Both engines.
+    pub engines: Engines,
+    /// Database generations.
+    pub database: Store,
+}
 
 impl Scanner {
-    /// The scanner of this configuration. Does no I/O.
-    pub fn new(_config: &Config) -> Self {
-        Self {}
+    /// The scanner of this configuration. Reads the provenance cache and starts nothing.
+    pub fn new(config: &Config, surroundings: Surroundings) -> Self {
+        let bytes = |value: i64| u64::try_from(value).unwrap_or(0);
+        let engines = Engines::new(EnginesConfig {
+            launcher: surroundings.launcher,
+            syft: config.engine.syft.clone().into(),
+            grype: config.engine.grype.clone().into(),
+            path: surroundings.path,
+            update_environment: surroundings.update_environment,
+            scratch: config.engine.work_directory.clone(),
+            max_output: bytes(config.ceiling.max_output_bytes),
+            max_stderr: bytes(config.ceiling.max_stderr_bytes),
+            max_file: config.admission.scratch_mebibytes << 20,
+            max_database_age: config.database.max_age,
+            cache_file: Some(config.engine.provenance_cache.clone()),
+        });
+        Self { engines, database: Store::new(&config.database.directory) }
     }
 
     /// Identity of the published database generation; changes when another one is published.
     pub fn generation_identity(&self) -> Option<String> {
-        None
+        self.database.current().ok().map(|generation| generation.name.as_str().to_owned())
     }
 
     /// What a scan would use now.
     ///
     /// # Errors
     /// The reason why no scan can be done.
-    pub async fn snapshot(&self, _run: &RunContext) -> Result<Snapshot, Problem> {
-        Err(Problem::new(Code::DatabaseUnavailable, "not yet"))
+    pub async fn snapshot(&self, run: &RunContext) -> Result<Snapshot, Problem> {
+        let generation = self.database.current()?;
+        self.snapshot_of(&generation, run).await
+    }
+
+    /// What a match against this generation would say of itself.
+    ///
+    /// # Errors
+    /// The reason why it cannot be used.
+    pub async fn snapshot_of(&self, generation: &Generation, run: &RunContext) -> Result<Snapshot, Problem> {
+        let versions = self.engines.versions(run).await?;
+        let provenance = self.engines.database(&generation.path, run).await?;
+        let updated_at = provenance.updated_at();
+        Ok(Snapshot { versions, revision: provenance.revision, updated_at })
     }
 }

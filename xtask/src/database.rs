@@ -29,7 +29,8 @@ pub(crate) fn prepare(workspace: &Workspace, engines: &Engines, profile: Profile
 
     eprintln!("building the offline vulnerability database");
     let made = workspace.target().join("vulnerability.db");
-    process::run(process::fixture_program(workspace, "build-database").arg(&made))?;
+    // Its summary is for programs; what is wrong goes to standard error.
+    process::output(process::fixture_program(workspace, "build-database").arg(&made))?;
     process::build_adapter(workspace, profile)?;
     fs::create_dir_all(&directory).map_err(on("create", &directory))?;
     import(workspace, engines, profile, &made, &directory)?;

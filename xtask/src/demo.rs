@@ -100,7 +100,7 @@ pub(crate) fn run(workspace: &Workspace, wait: bool) -> Result<(), Error> {
 
 /// Makes the sample artifacts and reads their index.
 pub(crate) fn samples(workspace: &Workspace, directory: &Path) -> Result<Vec<Sample>, Error> {
-    process::run(process::fixture_program(workspace, "make-artifacts").arg(directory))?;
+    process::output(process::fixture_program(workspace, "make-artifacts").arg(directory))?;
     let index = directory.join("index.json");
     let text = fs::read_to_string(&index).map_err(on("read", &index))?;
     serde_json::from_str(&text).map_err(|source| Error::Json {

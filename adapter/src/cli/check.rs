@@ -1,6 +1,6 @@
 //! `check`: the effective configuration, and what is missing to be ready.
 
-use crate::app::App;
+use super::start;
 use crate::config::{Config, Resolved};
 use crate::operation::status;
 use std::process::ExitCode;
@@ -18,27 +18,18 @@ pub fn main(config: Config, resolved: &Resolved) -> ExitCode {
     for warning in &resolved.warnings {
         println!("warning: {warning}");
     }
-    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => {
-            let readiness = runtime.block_on(async { status::readiness(&App::new(config)).await });
-            if readiness.ready {
-                for (name, value) in &readiness.details {
-                    println!("{name}: {value}");
-                }
-                println!(
-                    "vulnerabilityDatabaseRevision: {}",
-                    readiness.vulnerability_database_revision
-                );
-            } else {
-                missing.extend(
-                    readiness
-                        .details
-                        .values()
-                        .map(|reason| format!("not ready: {reason}")),
-                );
-            }
+    let (app, runtime) = match start(config, &mut tokio::runtime::Builder::new_current_thread()) {
+        Ok(started) => started,
+        Err(code) => return code,
+    };
+    let readiness = runtime.block_on(status::readiness(&app));
+    if readiness.ready {
+        for (name, value) in &readiness.details {
+            println!("{name}: {value}");
         }
-        Err(error) => missing.push(format!("no runtime: {error}")),
+        println!("vulnerabilityDatabaseRevision: {}", readiness.vulnerability_database_revision);
+    } else {
+        missing.extend(readiness.details.values().map(|reason| format!("not ready: {reason}")));
     }
     if missing.is_empty() {
         println!("ready to serve");

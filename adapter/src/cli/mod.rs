@@ -4,10 +4,15 @@ pub mod check;
 pub mod health;
 pub mod serve;
 
+use crate::app::App;
 use crate::config::{Config, Layer, Mistake, Resolved, resolve};
+use crate::scanner::Surroundings;
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tokio::runtime::Runtime;
 
 /// Exit code for a configuration or a command line that cannot be used (`EX_USAGE`).
 pub const EXIT_USAGE: u8 = 64;
@@ -104,4 +109,31 @@ fn configuration(file: Option<PathBuf>, flags: &[String]) -> Result<(Resolved, C
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// What the engines get from this process beside the configuration.
+///
+/// # Errors
+/// When this executable cannot find itself.
+fn surroundings() -> io::Result<Surroundings> {
+    const UPDATE_VARIABLES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "NO_PROXY"];
+    const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+    let present = |name: &&'static str| Some((OsString::from(name), std::env::var_os(name)?));
+    Ok(Surroundings {
+        launcher: std::env::current_exe()?,
+        path: std::env::var_os("PATH").unwrap_or_else(|| PATH.into()),
+        update_environment: UPDATE_VARIABLES.iter().filter_map(present).collect(),
+    })
+}
+
+/// The application and its runtime, or the exit code of a process that cannot have them.
+fn start(config: Config, runtime: &mut tokio::runtime::Builder) -> Result<(App, Runtime), ExitCode> {
+    let prepared = surroundings().and_then(|surroundings| {
+        let runtime = runtime.enable_all().build()?;
+        Ok((App::new(config, surroundings), runtime))
+    });
+    prepared.map_err(|error| {
+        eprintln!("assay-adapter: cannot start: {error}");
+        ExitCode::FAILURE
+    })
 }

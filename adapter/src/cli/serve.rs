@@ -1,6 +1,6 @@
 //! `serve`: the HTTP API until SIGTERM or SIGINT.
 
-use super::EXIT_USAGE;
+use super::{EXIT_USAGE, start};
 use crate::app::App;
 use crate::config::{Config, Resolved};
 use crate::http::server;
@@ -27,11 +27,11 @@ pub fn main(config: Config, resolved: &Resolved) -> ExitCode {
     for warning in &resolved.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return failed(&error),
+    let (app, runtime) = match start(config, &mut tokio::runtime::Builder::new_multi_thread()) {
+        Ok(started) => started,
+        Err(code) => return code,
     };
-    match runtime.block_on(run(config)) {
+    match runtime.block_on(run(Arc::new(app))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }
@@ -42,9 +42,8 @@ fn failed(error: &io::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn run(config: Config) -> io::Result<()> {
-    let address = SocketAddr::new(config.http.address, config.http.port);
-    let app = Arc::new(App::new(config));
+async fn run(app: Arc<App>) -> io::Result<()> {
+    let address = SocketAddr::new(app.config.http.address, app.config.http.port);
     let stop = CancellationToken::new();
     let listener = TcpListener::bind(address).await?;
     tracing::info!(address = %listener.local_addr()?, "listening");

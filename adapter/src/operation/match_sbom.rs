@@ -11,7 +11,6 @@ use crate::problem::Problem;
 use crate::run::RunContext;
 use crate::workspace::Workspace;
 use assay_schemas::{Code, MatchResponse};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,8 +30,8 @@ pub async fn run(app: Arc<App>, head: MatchHead, mut body: BodyInCustody) -> Res
         let sha256 = headers::sha256(&head.sbom_sha256)?;
         // Cheaper to say it now than after an upload.
         run.bound(status::require_ready(&app)).await??;
-        let sbom = receive(&app, &workspace, limit, &sha256, &mut body, &run).await?;
-        findings::find(&app, &workspace, &sbom, &run).await
+        receive(&app, &workspace, limit, &sha256, &mut body, &run).await?;
+        findings::find(&app, &workspace, SBOM_FILE, &run).await
     }
     .await;
     workspace.remove().await;
@@ -47,9 +46,9 @@ async fn receive(
     sha256: &str,
     body: &mut BodyInCustody,
     run: &RunContext,
-) -> Result<PathBuf, Problem> {
+) -> Result<(), Problem> {
     let started = Instant::now();
-    let (file, path) = workspace
+    let (file, _) = workspace
         .create_file(SBOM_FILE)
         .map_err(|error| Problem::new(Code::InputIo, "the input cannot be stored").caused_by(error))?;
     let limit = u64::try_from(limit).unwrap_or(0);
@@ -64,5 +63,5 @@ async fn receive(
         );
         return Err(Problem::new(Code::SbomTooLarge, message));
     }
-    Ok(path)
+    Ok(())
 }

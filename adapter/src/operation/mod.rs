@@ -13,7 +13,8 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::run::{Deadline, RunContext};
 use crate::runs::ActiveRun;
-use assay_schemas::ResourceLimits;
+use assay_schemas::catalog::PartialReason;
+use assay_schemas::{Code, Completeness, ResourceLimits};
 use std::time::Duration;
 
 /// Waits for a slot and starts the run's clock.
@@ -37,4 +38,18 @@ async fn admit(
             cancel,
         },
     ))
+}
+
+/// Runs blocking or long work off the async threads. A panic in it is this run's error, not the service's.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(Problem::new(Code::InternalError, "the run failed in an unexpected way").caused_by(error))
+    })
+}
+
+/// Complete is only what has no reason against it.
+fn completeness(reasons: &[PartialReason]) -> Completeness {
+    if reasons.is_empty() { Completeness::Complete } else { Completeness::Partial }
 }

@@ -1,0 +1,274 @@
+//! What can go wrong with an engine process, and whose fault it is.
+
+use crate::problem::{Problem, sanitize};
+use crate::run::Stopped;
+use assay_schemas::Code;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+/// Most characters of an engine's own words in an error.
+pub const MAX_STDERR_CHARS: usize = 1000;
+
+/// A failed engine run.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EngineError {
+    /// The executable does not exist, is no regular file or may not be executed.
+    #[error("the {engine} executable is missing or not executable")]
+    ExecutableMissing {
+        /// Name of the engine's executable.
+        engine: String,
+    },
+    /// The host could not start, watch or end the process.
+    #[error("the engine process could not be {action}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// What the host said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// The launcher could not hand over to the engine.
+    #[error("the engine process could not be prepared: {reason}")]
+    Launch {
+        /// The launcher's sanitised words.
+        reason: String,
+    },
+    /// Processes of the engine's group are alive after the kill.
+    #[error("the engine's process group could not be ended")]
+    GroupAlive,
+    /// Ended by a signal that the adapter did not send: out of memory for the most part.
+    #[error("the engine was ended by signal {signal}")]
+    Killed {
+        /// Number of the signal.
+        signal: i32,
+    },
+    /// The engine itself ran out of memory.
+    #[error("the engine ran out of memory")]
+    OutOfMemory,
+    /// The disk is full.
+    #[error("the engine ran out of disk space")]
+    ScratchExhausted,
+    /// The engine wrote a file larger than its limit.
+    #[error("the engine wrote a file of more than {limit} bytes")]
+    FileTooLarge {
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// The vulnerability database cannot be used.
+    #[error("the vulnerability database could not be read")]
+    DatabaseUnreadable {
+        /// Sanitised words of the engine.
+        stderr: String,
+    },
+    /// The vulnerability database is older than the allowed age.
+    #[error("the vulnerability database is older than the allowed age")]
+    DatabaseTooOld,
+    /// The vulnerability database names no build time.
+    #[error("the vulnerability database has no revision or build time")]
+    DatabaseProvenanceMissing,
+    /// The engine ended with an exit code other than zero.
+    #[error("the engine failed with exit code {exit}: {stderr}")]
+    Failed {
+        /// Exit code.
+        exit: i32,
+        /// Sanitised words of the engine, at most [`MAX_STDERR_CHARS`].
+        stderr: String,
+    },
+    /// More output than the cap.
+    #[error("the engine wrote more than {limit} bytes of output")]
+    OutputTooLarge {
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// More diagnostics than the cap.
+    #[error("the engine wrote more than {limit} bytes of diagnostics")]
+    StderrTooLarge {
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// The version output is not readable.
+    #[error("the version of {engine} is not readable")]
+    VersionInvalid {
+        /// Name of the engine.
+        engine: &'static str,
+    },
+    /// The database status output is not readable.
+    #[error("the status of the vulnerability database is not readable")]
+    DatabaseStatusInvalid,
+    /// The run had to stop.
+    #[error("{0}")]
+    Stopped(#[from] Stopped),
+}
+
+impl EngineError {
+    /// The wire code.
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::ExecutableMissing { .. } | Self::Io { .. } | Self::Launch { .. } | Self::GroupAlive => {
+                Code::ProcessIo
+            }
+            Self::Killed { .. } | Self::OutOfMemory => Code::ProcessKilled,
+            Self::ScratchExhausted => Code::ScratchExhausted,
+            Self::DatabaseUnreadable { .. } => Code::DatabaseUnreadable,
+            Self::DatabaseTooOld => Code::DatabaseTooOld,
+            Self::DatabaseProvenanceMissing => Code::DatabaseProvenanceMissing,
+            Self::Failed { .. } => Code::ProcessFailed,
+            Self::OutputTooLarge { .. } | Self::FileTooLarge { .. } => Code::OutputTooLarge,
+            Self::StderrTooLarge { .. } => Code::StderrTooLarge,
+            Self::VersionInvalid { .. } => Code::VersionInvalid,
+            Self::DatabaseStatusInvalid => Code::DatabaseStatusInvalid,
+            Self::Stopped(stopped) => stopped.code(),
+        }
+    }
+
+    /// A failure of the host.
+    pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io {
+            action,
+            source: Arc::new(source),
+        }
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        Self::new(error.code(), error.to_string()).caused_by(error)
+    }
+}
+
+/// Words of Grype that say that its database, not its input, is at fault. Source: `grype/db/v6/installation` and
+/// `grype/load_vulnerability_db.go` of Grype 0.121.
+const DATABASE_UNREADABLE: &[&str] = &[
+    "vulnerability database error",
+    "unable to get vulnerability store metadata",
+    "unable to create db reader",
+    "unable to create curator",
+    "database not found",
+    "database does not exist",
+    "failed to access database file",
+    "unsupported database version",
+    "bad db checksum",
+    "no metadata to validate",
+    "unable to read import metadata",
+    "unable to read db description",
+    "cannot open an empty database",
+    "database disk image is malformed",
+    "file is not a database",
+    "failed to load vulnerability db",
+    "no such table",
+];
+
+/// What an end other than exit code zero means.
+pub(crate) fn classify(status: ExitStatus, stderr: &[u8], file_size_limit: u64) -> EngineError {
+    let text = String::from_utf8_lossy(stderr);
+    if let Some(reason) = text
+        .lines()
+        .find_map(|line| line.strip_prefix(super::launcher::MARK))
+    {
+        return EngineError::Launch {
+            reason: sanitize(reason.trim(), MAX_STDERR_CHARS),
+        };
+    }
+    let lower = text.to_ascii_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    if says(&["no space left on device", "disk quota exceeded"]) {
+        return EngineError::ScratchExhausted;
+    }
+    if let Some(signal) = status.signal() {
+        return if signal == nix::libc::SIGXFSZ {
+            EngineError::FileTooLarge {
+                limit: file_size_limit,
+            }
+        } else {
+            EngineError::Killed { signal }
+        };
+    }
+    if says(&["file too large"]) {
+        return EngineError::FileTooLarge {
+            limit: file_size_limit,
+        };
+    }
+    if says(&["runtime: out of memory", "cannot allocate memory"]) {
+        return EngineError::OutOfMemory;
+    }
+    if says(&["vulnerability database was built"]) {
+        return EngineError::DatabaseTooOld;
+    }
+    let stderr = sanitize(text.trim(), MAX_STDERR_CHARS);
+    if says(DATABASE_UNREADABLE) {
+        return EngineError::DatabaseUnreadable { stderr };
+    }
+    EngineError::Failed {
+        exit: status.code().unwrap_or(-1),
+        stderr,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EngineError, classify};
+    use assay_schemas::Code;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn ends_are_told_apart() {
+        let exit = |code: i32| ExitStatus::from_raw(code << 8);
+        let signal = ExitStatus::from_raw;
+        let cases: &[(ExitStatus, &str, Code)] = &[
+            (exit(1), "could not parse file", Code::ProcessFailed),
+            (exit(1), "", Code::ProcessFailed),
+            (signal(9), "", Code::ProcessKilled),
+            (signal(11), "", Code::ProcessKilled),
+            (signal(25), "", Code::OutputTooLarge),
+            (exit(1), "write /x: file too large", Code::OutputTooLarge),
+            (
+                exit(1),
+                "write /x/y: No space left on device",
+                Code::ScratchExhausted,
+            ),
+            (
+                exit(2),
+                "fatal error: runtime: out of memory",
+                Code::ProcessKilled,
+            ),
+            (
+                exit(1),
+                "failed to load vulnerability db: the vulnerability database was built 2 weeks ago (max allowed age is 5 days)",
+                Code::DatabaseTooOld,
+            ),
+            (
+                exit(1),
+                "vulnerability database error: database not found: /x. Try 'grype db update'",
+                Code::DatabaseUnreadable,
+            ),
+            (
+                exit(126),
+                "assay-launcher: exec: permission denied",
+                Code::ProcessIo,
+            ),
+        ];
+        for (status, stderr, want) in cases {
+            assert_eq!(
+                classify(*status, stderr.as_bytes(), 1).code(),
+                *want,
+                "{status} {stderr}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_engines_words_are_bounded_and_harmless() {
+        let stderr = format!("\u{1b}[31mbad\n\n{}", "x".repeat(5000));
+        let EngineError::Failed { exit, stderr } =
+            classify(ExitStatus::from_raw(3 << 8), stderr.as_bytes(), 1)
+        else {
+            panic!("another kind");
+        };
+        assert_eq!(exit, 3);
+        assert_eq!(stderr.chars().count(), 1000);
+        assert!(stderr.starts_with("?[31mbad x"));
+    }
+}

@@ -1,0 +1,16 @@
+//! The engines: fixed command lines, bounded processes, and what their diagnostics mean.
+
+pub mod error;
+pub mod grype;
+pub mod launcher;
+pub mod process;
+pub mod provenance;
+pub mod service;
+pub mod syft;
+pub mod warnings;
+
+pub use error::EngineError;
+pub use process::{EngineCommand, Finished, run};
+pub use provenance::{DatabaseProvenance, Versions};
+pub use service::{CatalogOutput, Engines, EnginesConfig, MatchOutput};
+pub use warnings::Warnings;

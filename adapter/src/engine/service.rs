@@ -1,0 +1,446 @@
+//! Both engines as the operations see them: one catalog is one process, one match is one process, and everything that
+//! does not change is learnt once.
+
+use super::error::EngineError;
+use super::grype::{self, DatabasePolicy};
+use super::launcher::Limits;
+use super::process::{self, EngineCommand, Finished};
+use super::provenance::{
+    DatabaseProvenance, FileIdentity, Learnt, Memory, Versions, engine_name, parse_status, parse_version,
+};
+use super::syft::{self, CatalogFacts, CatalogJob};
+use super::warnings::{self, Warnings};
+use crate::run::RunContext;
+use jiff::Timestamp;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest run of a helper: versions and database status.
+const HELPER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Longest run of a database update.
+const UPDATE_TIMEOUT: Duration = Duration::from_mins(30);
+/// How long a failure to learn something is taken for granted.
+const FAILURE_MEMORY: Duration = Duration::from_secs(1);
+/// Most bytes of a helper's output.
+const HELPER_OUTPUT: u64 = 1 << 20;
+/// Most bytes of the cataloguer's side output that are read.
+const MAX_FACTS: u64 = 8 << 20;
+
+/// How the engines are found and held.
+#[derive(Debug, Clone)]
+pub struct EnginesConfig {
+    /// The adapter's own executable, for the launcher.
+    pub launcher: PathBuf,
+    /// Name or path of Syft.
+    pub syft: PathBuf,
+    /// Name or path of Grype.
+    pub grype: PathBuf,
+    /// `PATH` of the adapter: for finding the engines, and what they get.
+    pub path: OsString,
+    /// `SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set; only database updates get them.
+    pub update_environment: Vec<(OsString, OsString)>,
+    /// Directory in which helpers get a private directory each.
+    pub scratch: PathBuf,
+    /// Most bytes of one engine document.
+    pub max_output: u64,
+    /// Most bytes of one engine's diagnostics.
+    pub max_stderr: u64,
+    /// Largest file that an engine may write, bytes.
+    pub max_file: u64,
+    /// Oldest database that is used; `None` accepts any.
+    pub max_database_age: Option<Duration>,
+    /// Where versions and provenance outlive the process; `None` keeps them in memory only.
+    pub cache_file: Option<PathBuf>,
+}
+
+/// What a catalog run gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogOutput {
+    /// The document as the engine wrote it, unchecked.
+    pub document: Vec<u8>,
+    /// What only the side output tells.
+    pub facts: CatalogFacts,
+    /// What the diagnostics and the side output say about completeness.
+    pub warnings: Warnings,
+    /// Wall time of the process.
+    pub elapsed: Duration,
+}
+
+/// What a match run gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatchOutput {
+    /// The report as the engine wrote it, unchecked.
+    pub document: Vec<u8>,
+    /// What the diagnostics say about completeness.
+    pub warnings: Warnings,
+    /// Wall time of the process.
+    pub elapsed: Duration,
+}
+
+/// Both engines.
+#[derive(Debug)]
+pub struct Engines {
+    config: EnginesConfig,
+    memory: Mutex<Memory>,
+    failures: Mutex<Vec<(PathBuf, Instant, EngineError)>>,
+    /// Held while something is being learnt, so that many askers cost one process.
+    learning: tokio::sync::Mutex<()>,
+}
+
+impl Engines {
+    /// Reads the cache file; starts nothing.
+    pub fn new(config: EnginesConfig) -> Self {
+        let memory = config
+            .cache_file
+            .as_deref()
+            .map(Memory::load)
+            .unwrap_or_default();
+        Self {
+            config,
+            memory: Mutex::new(memory),
+            failures: Mutex::default(),
+            learning: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Runs Syft once in the private directory `dir`, which holds the source.
+    pub async fn catalog(
+        &self,
+        job: &CatalogJob<'_>,
+        dir: &Path,
+        run: &RunContext,
+    ) -> Result<CatalogOutput, EngineError> {
+        for (name, content) in syft::setup(job) {
+            write(&dir.join(name), content).await?;
+        }
+        let command = self.command(
+            self.resolve_syft()?,
+            syft::arguments(job),
+            syft::ENVIRONMENT
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            dir,
+        );
+        let Finished {
+            stdout,
+            stderr,
+            elapsed,
+        } = process::run(&command, run).await?;
+        let mut warnings = warnings::parse(&stderr);
+        let facts = read_facts(&dir.join(syft::files::FACTS)).await;
+        match &facts {
+            Some(facts) => syft::add_unreadable(facts, &mut warnings),
+            // The document stands without it; that something was not told is counted.
+            None => warnings.other += 1,
+        }
+        Ok(CatalogOutput {
+            document: stdout,
+            facts: facts.unwrap_or_default(),
+            warnings,
+            elapsed,
+        })
+    }
+
+    /// Runs Grype once in the private directory `dir` on the file `sbom` in it, against the database under `database`.
+    pub async fn match_sbom(
+        &self,
+        sbom: &str,
+        database: &Path,
+        dir: &Path,
+        run: &RunContext,
+    ) -> Result<MatchOutput, EngineError> {
+        let policy = DatabasePolicy {
+            max_age: self.config.max_database_age,
+            // Published generations were validated and never change.
+            validate_hash: false,
+        };
+        write(&dir.join(grype::CONFIG_FILE), grype::config(policy)).await?;
+        let command = self.command(
+            self.resolve_grype()?,
+            grype::match_arguments(sbom),
+            grype::environment(database),
+            dir,
+        );
+        let done = process::run(&command, run).await?;
+        Ok(MatchOutput {
+            document: done.stdout,
+            warnings: warnings::parse(&done.stderr),
+            elapsed: done.elapsed,
+        })
+    }
+
+    /// Versions of both engines; a process runs only for a binary that was not seen before.
+    pub async fn versions(&self, run: &RunContext) -> Result<Versions, EngineError> {
+        Ok(Versions {
+            syft: self.version(false, run).await?,
+            grype: self.version(true, run).await?,
+        })
+    }
+
+    /// Provenance of the generation under `database`; a process runs only for one that was not seen before. The age
+    /// is checked at every call.
+    pub async fn database(
+        &self,
+        database: &Path,
+        run: &RunContext,
+    ) -> Result<DatabaseProvenance, EngineError> {
+        let provenance = self.provenance(database, run).await?;
+        provenance.check_age(self.config.max_database_age, Timestamp::now())?;
+        Ok(provenance)
+    }
+
+    /// Asks Grype itself about the database under `cache`, with its hash checked. Nothing is remembered.
+    pub async fn validate_database(
+        &self,
+        cache: &Path,
+        run: &RunContext,
+    ) -> Result<DatabaseProvenance, EngineError> {
+        let policy = DatabasePolicy {
+            max_age: self.config.max_database_age,
+            validate_hash: true,
+        };
+        let done = self
+            .helper(
+                self.resolve_grype()?,
+                grype::status_arguments(),
+                Some((cache, policy)),
+                HELPER_TIMEOUT,
+                run,
+            )
+            .await?;
+        parse_status(&done.stdout)
+    }
+
+    /// Fetches the newest database into `cache`.
+    pub async fn update_database(&self, cache: &Path, run: &RunContext) -> Result<(), EngineError> {
+        self.fill_database(grype::update_arguments(), cache, run).await
+    }
+
+    /// Imports a local database file or archive into `cache`.
+    pub async fn import_database(
+        &self,
+        file: &Path,
+        cache: &Path,
+        run: &RunContext,
+    ) -> Result<(), EngineError> {
+        let file = std::path::absolute(file).map_err(EngineError::io("prepared"))?;
+        self.fill_database(grype::import_arguments(&file), cache, run).await
+    }
+
+    async fn fill_database(
+        &self,
+        args: Vec<OsString>,
+        cache: &Path,
+        run: &RunContext,
+    ) -> Result<(), EngineError> {
+        // An update may bring a database of any age; whether it is young enough is asked before it is published.
+        let policy = DatabasePolicy {
+            max_age: None,
+            validate_hash: true,
+        };
+        self.helper(
+            self.resolve_grype()?,
+            args,
+            Some((cache, policy)),
+            UPDATE_TIMEOUT,
+            run,
+        )
+        .await
+        .map(drop)
+    }
+
+    async fn version(&self, is_matcher: bool, run: &RunContext) -> Result<String, EngineError> {
+        let (executable, args) = if is_matcher {
+            (self.resolve_grype()?, grype::version_arguments())
+        } else {
+            (self.resolve_syft()?, syft::version_arguments())
+        };
+        let of = FileIdentity::of(&executable).map_err(EngineError::io("inspected"))?;
+        if let Some(version) = self.remembered(|memory| recall(&memory.versions, &executable, &of)) {
+            return Ok(version);
+        }
+        let _learning = run.bound(self.learning.lock()).await?;
+        if let Some(version) = self.remembered(|memory| recall(&memory.versions, &executable, &of)) {
+            return Ok(version);
+        }
+        self.check_failures(&executable)?;
+        let learnt = self
+            .helper(executable.clone(), args, None, HELPER_TIMEOUT, run)
+            .await
+            .and_then(|done| parse_version(&done.stdout, engine_name(is_matcher)));
+        let version = self.note_failure(&executable, learnt)?;
+        self.remember(|memory| {
+            let fact = version.clone();
+            memory.versions.insert(executable, Learnt { of, fact });
+        });
+        Ok(version)
+    }
+
+    async fn provenance(&self, database: &Path, run: &RunContext) -> Result<DatabaseProvenance, EngineError> {
+        let file = database.join("6").join("vulnerability.db");
+        let of = FileIdentity::of(&file).map_err(|error| EngineError::DatabaseUnreadable {
+            stderr: error.kind().to_string(),
+        })?;
+        if let Some(known) = self.remembered(|memory| recall(&memory.databases, &file, &of)) {
+            return Ok(known);
+        }
+        let _learning = run.bound(self.learning.lock()).await?;
+        if let Some(known) = self.remembered(|memory| recall(&memory.databases, &file, &of)) {
+            return Ok(known);
+        }
+        self.check_failures(&file)?;
+        let learnt = self.validate_database(database, run).await;
+        let provenance = self.note_failure(&file, learnt)?;
+        self.remember(|memory| {
+            let fact = provenance.clone();
+            memory.databases.insert(file, Learnt { of, fact });
+        });
+        Ok(provenance)
+    }
+
+    fn remembered<T>(&self, look: impl FnOnce(&Memory) -> Option<T>) -> Option<T> {
+        look(&self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn remember(&self, add: impl FnOnce(&mut Memory)) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        add(&mut memory);
+        memory.bound();
+        if let Some(path) = &self.config.cache_file
+            && let Err(error) = memory.save(path)
+        {
+            // Only the next start is slower for it.
+            tracing::warn!(%error, "the provenance cache could not be written");
+        }
+    }
+
+    /// A failure of a moment ago stands, so that a broken engine is not started by every asker.
+    fn check_failures(&self, about: &Path) -> Result<(), EngineError> {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.retain(|(_, at, _)| at.elapsed() < FAILURE_MEMORY);
+        match failures.iter().find(|(path, _, _)| path == about) {
+            Some((_, _, error)) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn note_failure<T>(&self, about: &Path, learnt: Result<T, EngineError>) -> Result<T, EngineError> {
+        if let Err(error) = &learnt
+            // One asker's deadline says nothing about the engine.
+            && !matches!(error, EngineError::Stopped(_))
+        {
+            self.failures
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((about.to_owned(), Instant::now(), error.clone()));
+        }
+        learnt
+    }
+
+    /// Runs a helper in a private directory of its own.
+    async fn helper(
+        &self,
+        executable: PathBuf,
+        args: Vec<OsString>,
+        database: Option<(&Path, DatabasePolicy)>,
+        timeout: Duration,
+        run: &RunContext,
+    ) -> Result<Finished, EngineError> {
+        let directory = tempfile::Builder::new()
+            .prefix("version-")
+            .tempdir_in(&self.config.scratch)
+            .map_err(EngineError::io("prepared"))?;
+        let mut environment = Vec::new();
+        if let Some((cache, policy)) = database {
+            write(&directory.path().join(grype::CONFIG_FILE), grype::config(policy)).await?;
+            environment.extend(grype::environment(cache));
+            if timeout == UPDATE_TIMEOUT {
+                environment.extend(self.config.update_environment.iter().cloned());
+            }
+        } else {
+            environment.extend([
+                ("SYFT_CHECK_FOR_APP_UPDATE".into(), "false".into()),
+                ("GRYPE_CHECK_FOR_APP_UPDATE".into(), "false".into()),
+            ]);
+        }
+        let mut command = self.command(executable, args, environment, directory.path());
+        command.stdout_limit = HELPER_OUTPUT;
+        if timeout == UPDATE_TIMEOUT {
+            // A database is larger than anything that a scan writes.
+            command.limits.file_size = u64::MAX;
+        }
+        let bounds = RunContext {
+            deadline: run.deadline.at_most(timeout),
+            cancel: run.cancel.clone(),
+        };
+        process::run(&command, &bounds).await
+    }
+
+    fn resolve_syft(&self) -> Result<PathBuf, EngineError> {
+        process::resolve(&self.config.syft, &self.config.path)
+    }
+
+    fn resolve_grype(&self) -> Result<PathBuf, EngineError> {
+        process::resolve(&self.config.grype, &self.config.path)
+    }
+
+    fn command(
+        &self,
+        executable: PathBuf,
+        args: Vec<OsString>,
+        extra: Vec<(OsString, OsString)>,
+        dir: &Path,
+    ) -> EngineCommand {
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), self.config.path.clone()),
+            ("HOME".into(), dir.into()),
+            ("TMPDIR".into(), dir.into()),
+        ];
+        env.extend(extra);
+        EngineCommand {
+            launcher: self.config.launcher.clone(),
+            executable,
+            args,
+            env,
+            cwd: dir.to_owned(),
+            stdout_limit: self.config.max_output,
+            stderr_limit: self.config.max_stderr,
+            limits: Limits {
+                file_size: self.config.max_file,
+                open_files: 1024,
+            },
+        }
+    }
+}
+
+fn recall<T: Clone>(
+    known: &std::collections::BTreeMap<PathBuf, Learnt<T>>,
+    path: &Path,
+    of: &FileIdentity,
+) -> Option<T> {
+    known
+        .get(path)
+        .filter(|learnt| learnt.of == *of)
+        .map(|learnt| learnt.fact.clone())
+}
+
+async fn write(path: &Path, content: String) -> Result<(), EngineError> {
+    tokio::fs::write(path, content)
+        .await
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => EngineError::ScratchExhausted,
+            _ => EngineError::io("prepared")(error),
+        })
+}
+
+async fn read_facts(path: &Path) -> Option<CatalogFacts> {
+    use tokio::io::AsyncReadExt as _;
+    let file = tokio::fs::File::open(path).await.ok()?;
+    let mut text = String::new();
+    file.take(MAX_FACTS).read_to_string(&mut text).await.ok()?;
+    syft::parse_facts(&text)
+}

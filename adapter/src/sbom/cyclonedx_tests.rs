@@ -1,0 +1,138 @@
+use super::{AddedComponent, Origin, SbomError, inspect, normalize, package_key};
+
+const ORIGIN: Origin<'static> = Origin {
+    input_sha256: "aa",
+    engine_version: "1",
+    container: Some("artifact.war"),
+};
+
+const DOCUMENT: &str = r#"{"$schema":"s","bomFormat":"CycloneDX","specVersion":"1.6","serialNumber":"urn:uuid:1","version":1,
+"metadata":{"timestamp":"2026-01-01T00:00:00Z","tools":{ }},"components":[{"bom-ref":"r","type":"library","name":"a","purl":"pkg:maven/g/a@1?type=jar",
+"properties":[{"name":"syft:package:foundBy","value":"java-archive-cataloger"},{"name":"syft:location:0:path","value":"/artifact.war"},{"name":"syft:metadata:virtualPath","value":"/artifact.war:WEB-INF/lib/a.jar"}]}],"x":[1.50]}"#;
+
+fn added(purl: &str) -> AddedComponent {
+    AddedComponent {
+        purl: purl.to_owned(),
+        kind: "library".to_owned(),
+        group: None,
+        name: "b".to_owned(),
+        version: Some("2".to_owned()),
+        location: "/package.json".to_owned(),
+    }
+}
+
+#[test]
+fn a_document_becomes_a_function_of_its_content() {
+    let done = normalize(
+        DOCUMENT.as_bytes(),
+        &[added("pkg:npm/b@2"), added("pkg:maven/g/a@1")],
+        &ORIGIN,
+    )
+    .unwrap();
+    insta::assert_snapshot!(String::from_utf8(done.document.clone()).unwrap());
+
+    let again = DOCUMENT
+        .replace("urn:uuid:1", "urn:uuid:2")
+        .replace("2026-01-01", "2027-01-01");
+    let again = normalize(
+        again.as_bytes(),
+        &[added("pkg:npm/b@2"), added("pkg:maven/g/a@1")],
+        &ORIGIN,
+    )
+    .unwrap();
+    assert_eq!(again.document, done.document);
+    assert_eq!(done.projection.component_count, 2);
+}
+
+#[test]
+fn the_serial_number_moves_with_every_input() {
+    let serial = |document: &str, origin: &Origin<'_>| {
+        let done = normalize(document.as_bytes(), &[], origin).unwrap();
+        let text = String::from_utf8(done.document).unwrap();
+        let (_, rest) = text.split_once("urn:uuid:").unwrap();
+        rest.chars().take(36).collect::<String>()
+    };
+    let base = serial(DOCUMENT, &ORIGIN);
+    assert_ne!(
+        base,
+        serial(
+            DOCUMENT,
+            &Origin {
+                input_sha256: "ab",
+                ..ORIGIN
+            }
+        )
+    );
+    assert_ne!(
+        base,
+        serial(
+            DOCUMENT,
+            &Origin {
+                engine_version: "2",
+                ..ORIGIN
+            }
+        )
+    );
+    assert_ne!(base, serial(&DOCUMENT.replace("1.50", "1.5"), &ORIGIN));
+}
+
+#[test]
+fn normalising_twice_changes_nothing() {
+    let once = normalize(DOCUMENT.as_bytes(), &[added("pkg:npm/b@2")], &ORIGIN).unwrap();
+    let twice = normalize(&once.document, &[added("pkg:npm/b@2")], &ORIGIN).unwrap();
+    assert_eq!(once, twice);
+}
+
+#[test]
+fn unusable_documents_are_refused() {
+    let cases: &[(&str, SbomError)] = &[
+        ("[]", SbomError::NotAnObject),
+        ("{}", SbomError::FormatMismatch),
+        (
+            r#"{"bomFormat":"SPDX","specVersion":"1"}"#,
+            SbomError::FormatMismatch,
+        ),
+        (r#"{"bomFormat":7,"specVersion":"1"}"#, SbomError::FormatMismatch),
+        (r#"{"bomFormat":"CycloneDX"}"#, SbomError::SpecVersionMissing),
+        (
+            r#"{"bomFormat":"CycloneDX","specVersion":" "}"#,
+            SbomError::SpecVersionMissing,
+        ),
+    ];
+    for (document, want) in cases {
+        assert_eq!(inspect(document.as_bytes()), Err(want.clone()), "{document}");
+        assert_eq!(
+            normalize(document.as_bytes(), &[], &ORIGIN).unwrap_err(),
+            *want,
+            "{document}"
+        );
+    }
+    for components in ["", r#","components":null"#, r#","components":{}"#] {
+        let document = format!(r#"{{"bomFormat":"cyclonedx","specVersion":"1.6"{components}}}"#);
+        assert_eq!(
+            inspect(document.as_bytes()).unwrap().component_count,
+            0,
+            "{document}"
+        );
+        assert_eq!(
+            normalize(document.as_bytes(), &[], &ORIGIN)
+                .unwrap()
+                .projection
+                .component_count,
+            0
+        );
+    }
+}
+
+#[test]
+fn spellings_of_one_package_are_one_key() {
+    let same = [
+        ("pkg:npm/%40a/b@1?x=y", "pkg:npm/@a/b@1"),
+        ("pkg:pypi/Zope.Interface@1", "pkg:pypi/zope_interface@1#sub"),
+        ("pkg:nuget/Newtonsoft.Json@1", "pkg:nuget/newtonsoft.json@1"),
+    ];
+    for (a, b) in same {
+        assert_eq!(package_key(a), package_key(b));
+    }
+    assert_ne!(package_key("pkg:npm/a-b@1"), package_key("pkg:npm/a_b@1"));
+}

@@ -1,0 +1,9 @@
+//! Engine documents: bytes in, checked, normalised and projected values out. No IO in here.
+
+pub mod budget;
+pub mod cyclonedx;
+pub mod finding;
+pub mod json;
+pub mod project;
+pub mod report;
+pub mod text;

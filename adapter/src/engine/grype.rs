@@ -33,7 +33,9 @@ pub fn status_arguments() -> Vec<OsString> {
 
 /// Arguments that fetch the newest database into the cache directory.
 pub fn update_arguments() -> Vec<OsString> {
-    ["db", "update", "--config", CONFIG_FILE].map(OsString::from).to_vec()
+    ["db", "update", "--config", CONFIG_FILE]
+        .map(OsString::from)
+        .to_vec()
 }
 
 /// Arguments that import a local database file or archive into the cache directory.

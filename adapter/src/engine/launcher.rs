@@ -145,10 +145,7 @@ mod tests {
         let plan = parse(args[1..].iter().cloned()).unwrap();
         assert_eq!((plan.parent, plan.limits), (42, LIMITS));
         assert_eq!(plan.engine, "/bin/e");
-        assert_eq!(
-            plan.args,
-            ["--", "a b", ""].map(OsString::from).to_vec()
-        );
+        assert_eq!(plan.args, ["--", "a b", ""].map(OsString::from).to_vec());
     }
 
     #[test]

@@ -62,8 +62,7 @@ pub struct Finished {
 /// Finds an executable: a path with a slash as it is, a bare name in the directories of `search`.
 pub fn resolve(name: &Path, search: &std::ffi::OsStr) -> Result<PathBuf, EngineError> {
     let is_executable = |path: &Path| {
-        std::fs::metadata(path)
-            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     let found = if name.components().count() > 1 {
         std::path::absolute(name).ok().filter(|path| is_executable(path))
@@ -103,11 +102,7 @@ pub async fn run(command: &EngineCommand, context: &RunContext) -> Result<Finish
         Err(join) => return Err(EngineError::io("watched")(io::Error::other(join))),
     };
     if !ended.status.success() {
-        return Err(classify(
-            ended.status,
-            &ended.stderr,
-            command.limits.file_size,
-        ));
+        return Err(classify(ended.status, &ended.stderr, command.limits.file_size));
     }
     Ok(Finished {
         stdout: ended.stdout,
@@ -201,12 +196,16 @@ impl Watch {
         let (stdout_limit, stderr_limit) = (self.stdout_limit, self.stderr_limit);
         let mut reading = pin!(async {
             tokio::try_join!(
-                read_capped(out, stdout_limit, EngineError::OutputTooLarge {
-                    limit: stdout_limit
-                }),
-                read_capped(err, stderr_limit, EngineError::StderrTooLarge {
-                    limit: stderr_limit
-                }),
+                read_capped(
+                    out,
+                    stdout_limit,
+                    EngineError::OutputTooLarge { limit: stdout_limit }
+                ),
+                read_capped(
+                    err,
+                    stderr_limit,
+                    EngineError::StderrTooLarge { limit: stderr_limit }
+                ),
             )
         });
         let work = async {

@@ -127,15 +127,18 @@ impl Memory {
 
 /// The version that an engine prints about itself; `unknown` when the JSON has none.
 pub(crate) fn parse_version(output: &[u8], engine: &'static str) -> Result<String, EngineError> {
-    let value: Value =
-        serde_json::from_slice(output).map_err(|_| EngineError::VersionInvalid { engine })?;
+    let value: Value = serde_json::from_slice(output).map_err(|_| EngineError::VersionInvalid { engine })?;
     let version = first_text(&value, &["version", "Version", "applicationVersion"]);
     Ok(version.map_or_else(|| "unknown".to_owned(), |text| text.chars().take(128).collect()))
 }
 
 /// Name of the engine for messages.
 pub(crate) const fn engine_name(is_matcher: bool) -> &'static str {
-    if is_matcher { MATCHER_ENGINE } else { CATALOG_ENGINE }
+    if is_matcher {
+        MATCHER_ENGINE
+    } else {
+        CATALOG_ENGINE
+    }
 }
 
 /// Provenance from the database status: never invented, an error when revision or build time is missing.
@@ -194,7 +197,10 @@ mod tests {
         for (json, want) in cases {
             assert_eq!(parse_version(json.as_bytes(), "syft").unwrap(), want, "{json}");
         }
-        assert_eq!(parse_version(b"x", "syft").unwrap_err().code(), Code::VersionInvalid);
+        assert_eq!(
+            parse_version(b"x", "syft").unwrap_err().code(),
+            Code::VersionInvalid
+        );
     }
 
     #[test]
@@ -231,11 +237,23 @@ mod tests {
             built: "2026-01-01T00:00:00Z".parse().unwrap(),
         };
         let day = Some(Duration::from_hours(24));
-        assert!(provenance.check_age(day, "2026-01-02T00:00:00Z".parse().unwrap()).is_ok());
+        assert!(
+            provenance
+                .check_age(day, "2026-01-02T00:00:00Z".parse().unwrap())
+                .is_ok()
+        );
         let late = provenance.check_age(day, "2026-01-02T00:00:01Z".parse().unwrap());
         assert_eq!(late.unwrap_err().code(), Code::DatabaseTooOld);
-        assert!(provenance.check_age(None, "2027-01-01T00:00:00Z".parse().unwrap()).is_ok());
-        assert!(provenance.check_age(day, "2025-01-01T00:00:00Z".parse().unwrap()).is_ok());
+        assert!(
+            provenance
+                .check_age(None, "2027-01-01T00:00:00Z".parse().unwrap())
+                .is_ok()
+        );
+        assert!(
+            provenance
+                .check_age(day, "2025-01-01T00:00:00Z".parse().unwrap())
+                .is_ok()
+        );
     }
 
     #[test]

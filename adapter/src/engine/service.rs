@@ -93,11 +93,7 @@ pub struct Engines {
 impl Engines {
     /// Reads the cache file; starts nothing.
     pub fn new(config: EnginesConfig) -> Self {
-        let memory = config
-            .cache_file
-            .as_deref()
-            .map(Memory::load)
-            .unwrap_or_default();
+        let memory = config.cache_file.as_deref().map(Memory::load).unwrap_or_default();
         Self {
             config,
             memory: Mutex::new(memory),
@@ -228,7 +224,8 @@ impl Engines {
         run: &RunContext,
     ) -> Result<(), EngineError> {
         let file = std::path::absolute(file).map_err(EngineError::io("prepared"))?;
-        self.fill_database(grype::import_arguments(&file), cache, run).await
+        self.fill_database(grype::import_arguments(&file), cache, run)
+            .await
     }
 
     async fn fill_database(

@@ -203,8 +203,12 @@ mod tests {
 
     #[test]
     fn the_configuration_reaches_nowhere() {
-        let config: serde_json::Value = serde_json::from_str(&config(&job(Source::File("artifact")))).unwrap();
-        assert_eq!(config["default-catalogers"], serde_json::json!(["java", "sbom-cataloger"]));
+        let config: serde_json::Value =
+            serde_json::from_str(&config(&job(Source::File("artifact")))).unwrap();
+        assert_eq!(
+            config["default-catalogers"],
+            serde_json::json!(["java", "sbom-cataloger"])
+        );
         for (section, key) in [
             ("golang", "search-remote-licenses"),
             ("java", "use-network"),

@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn the_rest_is_counted_or_ignored() {
-        let text = "[0000]  WARN something new a=b\n[0000] ERROR bad\n[0000]  INFO fine\nfree text\n[x] WARN no\n[0000]  WARN no explicit name and version provided for directory source, deriving\n\xff";
-        assert_eq!(parse(text.as_bytes()).other, 2);
-        assert!(parse(text.as_bytes()).reasons.is_empty());
+        let text = b"[0000]  WARN something new a=b\n[0000] ERROR bad\n[0000]  INFO fine\nfree text\n[x] WARN no\n[0000]  WARN no explicit name and version provided for directory source, deriving\n\xff";
+        assert_eq!(parse(text).other, 2);
+        assert!(parse(text).reasons.is_empty());
         assert_eq!(parse(b""), super::Warnings::default());
     }
 
@@ -155,7 +155,14 @@ mod tests {
     fn lines_are_taken_apart() {
         assert_eq!(message("[0000]  WARN a b"), Some("a b"));
         assert_eq!(message("[0000] ERROR a"), Some("a"));
-        for other in ["", "[0000]", "[0000] WARN", "[] WARN a", "WARN a", "[0000] DEBUG a"] {
+        for other in [
+            "",
+            "[0000]",
+            "[0000] WARN",
+            "[] WARN a",
+            "WARN a",
+            "[0000] DEBUG a",
+        ] {
             assert_eq!(message(other), None, "{other}");
         }
     }

@@ -203,7 +203,8 @@ fn note(
         *completeness = Completeness::Partial;
         reasons.push(PartialReason {
             code: PartialCode::ResponseSizeLimit,
-            detail: "details were left out of the projection to fit the response; the document has them".to_owned(),
+            detail: "details were left out of the projection to fit the response; the document has them"
+                .to_owned(),
         });
     }
     if let Some(code) = dropped {

@@ -15,7 +15,9 @@ fn component(i: usize, properties: usize, locations: usize) -> Component {
         directness: Directness::Unknown,
         locations: (0..locations).map(|l| format!("/p/{l}")).collect(),
         licenses: vec!["MIT".into()],
-        properties: (0..properties).map(|p| (format!("k{p:03}"), "v".into())).collect(),
+        properties: (0..properties)
+            .map(|p| (format!("k{p:03}"), "v".into()))
+            .collect(),
     }
 }
 

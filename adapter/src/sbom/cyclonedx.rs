@@ -282,7 +282,10 @@ fn inside_the_artifact(component: &RawValue, prefix: &str) -> String {
 fn package_key(purl: &str) -> String {
     let bare = purl.split(['?', '#']).next().unwrap_or(purl);
     let key = percent_decode_str(bare).decode_utf8_lossy().to_lowercase();
-    match key.strip_prefix("pkg:pypi/").and_then(|rest| rest.split_once('@')) {
+    match key
+        .strip_prefix("pkg:pypi/")
+        .and_then(|rest| rest.split_once('@'))
+    {
         Some((name, version)) => format!("pkg:pypi/{}@{version}", name.replace(['_', '.'], "-")),
         None => key,
     }

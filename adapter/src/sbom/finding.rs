@@ -151,7 +151,9 @@ mod tests {
     #[test]
     fn a_long_description_is_cut_in_bytes() {
         let text = "\u{e9}".repeat(40_000);
-        let done = finding(&format!(r#"{{"vulnerability":{{"id":"X","description":"{text}"}}}}"#));
+        let done = finding(&format!(
+            r#"{{"vulnerability":{{"id":"X","description":"{text}"}}}}"#
+        ));
         assert_eq!(done.description.unwrap().len(), 65_534);
         assert_eq!(done.title.unwrap().chars().count(), 1024);
     }

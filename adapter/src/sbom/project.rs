@@ -153,11 +153,7 @@ fn component(raw: &Object<'_>) -> Component {
 fn locations(raw: &Object<'_>, properties: &[(String, String)]) -> Vec<String> {
     let mut out = Vec::new();
     for occurrence in raw.object("evidence").items("occurrences") {
-        push_distinct(
-            &mut out,
-            Object::of(occurrence).text("location"),
-            MAX_NESTED_LIST,
-        );
+        push_distinct(&mut out, Object::of(occurrence).text("location"), MAX_NESTED_LIST);
     }
     for (name, value) in properties {
         if name.to_ascii_lowercase().contains("location") {

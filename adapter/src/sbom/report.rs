@@ -108,8 +108,14 @@ mod tests {
     fn a_report_loses_only_what_varies() {
         let done = normalize(REPORT.as_bytes()).unwrap();
         let text = String::from_utf8(done.document.clone()).unwrap();
-        assert!(!text.contains("/private") && !text.contains("timestamp"), "{text}");
-        assert!(text.contains(r#""db":{"status":{"built":"B","valid":true}}"#), "{text}");
+        assert!(
+            !text.contains("/private") && !text.contains("timestamp"),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#""db":{"status":{"built":"B","valid":true}}"#),
+            "{text}"
+        );
         assert!(text.contains(r#""target":"sbom.cdx.json""#), "{text}");
         assert_eq!(normalize(&done.document).unwrap(), done);
     }
@@ -134,7 +140,11 @@ mod tests {
         };
         let over = many(2049);
         assert_eq!(
-            (over.findings.len(), over.severity_counts["LOW"], over.matches_reported),
+            (
+                over.findings.len(),
+                over.severity_counts["LOW"],
+                over.matches_reported
+            ),
             (2048, 2049, 2049)
         );
         assert_eq!(over.reasons[0].code, PartialCode::FindingProjectionLimit);
@@ -143,8 +153,17 @@ mod tests {
 
     #[test]
     fn missing_or_odd_matches_are_none() {
-        for report in ["{}", r#"{"matches":null}"#, r#"{"matches":{}}"#, r#"{"matches":[1,"x"]}"#] {
-            assert_eq!(normalize(report.as_bytes()).unwrap().matches_reported, 0, "{report}");
+        for report in [
+            "{}",
+            r#"{"matches":null}"#,
+            r#"{"matches":{}}"#,
+            r#"{"matches":[1,"x"]}"#,
+        ] {
+            assert_eq!(
+                normalize(report.as_bytes()).unwrap().matches_reported,
+                0,
+                "{report}"
+            );
         }
         assert_eq!(normalize(b"[]"), Err(ReportError::NotAnObject));
         assert!(matches!(normalize(b"{"), Err(ReportError::Json(_))));

@@ -77,10 +77,7 @@ impl Pointer {
         };
         Ok(Self {
             name: GenerationName::parse(name.trim()).ok_or(PointerError::NameInvalid)?,
-            published: published
-                .trim()
-                .parse()
-                .map_err(|_| PointerError::TimeInvalid)?,
+            published: published.trim().parse().map_err(|_| PointerError::TimeInvalid)?,
         })
     }
 }
@@ -114,7 +111,10 @@ mod tests {
         let cases = [
             (String::new(), PointerError::TooShort { lines: 0 }),
             (NAME.to_owned(), PointerError::TooShort { lines: 1 }),
-            (format!("../{NAME}\n2026-01-01T00:00:00Z"), PointerError::NameInvalid),
+            (
+                format!("../{NAME}\n2026-01-01T00:00:00Z"),
+                PointerError::NameInvalid,
+            ),
             (format!("{NAME}\nyesterday"), PointerError::TimeInvalid),
         ];
         for (text, want) in cases {

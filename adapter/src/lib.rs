@@ -2,4 +2,5 @@
 
 pub mod archive;
 pub mod problem;
+pub mod report;
 pub mod run;

@@ -10,6 +10,7 @@ pub mod http;
 pub mod operation;
 pub mod problem;
 pub mod recognition;
+pub mod report;
 pub mod run;
 pub mod runs;
 pub mod sbom;

@@ -2,7 +2,10 @@
 
 pub mod check;
 pub mod health;
+mod progress;
+pub mod scan;
 pub mod serve;
+pub mod update;
 
 use crate::app::App;
 use crate::config::{Config, Layer, Mistake, Resolved, resolve};
@@ -54,6 +57,10 @@ enum Verb {
     },
     /// Print the effective configuration, secrets redacted, and what is missing to be ready.
     Check,
+    /// Scan files with the same pipeline, without HTTP.
+    Scan(scan::ScanArgs),
+    /// Update the vulnerability database once and exit.
+    UpdateDatabase(update::UpdateArgs),
     /// Ask a running adapter on this machine for its liveness; for container health checks.
     Health {
         /// Ask for readiness instead of liveness.
@@ -83,7 +90,10 @@ pub fn main() -> ExitCode {
         }
     };
     match cli.verb {
+        None if config.database.update_only => update::main(config, update::UpdateArgs::default()),
         None | Some(Verb::Serve { .. }) => serve::main(config, &resolved),
+        Some(Verb::Scan(args)) => scan::main(config, &args),
+        Some(Verb::UpdateDatabase(args)) => update::main(config, args),
         Some(Verb::Check) => check::main(config, &resolved),
         Some(Verb::Health { ready }) => health::main(&config, ready),
     }

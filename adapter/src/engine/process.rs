@@ -153,12 +153,12 @@ async fn spawn(command: &EngineCommand) -> Result<Child, EngineError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let (answer, started) = oneshot::channel();
+    let (answer, child) = oneshot::channel();
     let gone = || EngineError::io("started")(io::Error::other("the starter thread is gone"));
     starter
         .send((process, tokio::runtime::Handle::current(), answer))
         .map_err(|_| gone())?;
-    started
+    child
         .await
         .map_err(|_| gone())?
         .map_err(EngineError::io("started"))
@@ -180,8 +180,9 @@ struct Watch {
 impl Watch {
     /// Returns only after the process group is gone, or could not be ended.
     async fn until_gone(self, mut child: Child) -> Result<Ended, EngineError> {
+        let pid = child.id();
         let outcome = self.watch(&mut child).await;
-        let group = end(&mut child).await;
+        let group = end(&mut child, pid).await;
         // The first error says more than one of the clean-up.
         let ended = outcome?;
         group?;
@@ -216,18 +217,16 @@ impl Watch {
                     status = child.wait() => break status.map_err(EngineError::io("watched"))?,
                 }
             };
-            let (stdout, stderr) = match read {
-                Some(read) => read,
-                None => {
-                    // A survivor of the group may hold the pipes open; it must not decide when the run ends.
-                    if let Some(pid) = pid {
-                        end_group(pid).await?;
-                    }
-                    match tokio::time::timeout(GRACE, &mut reading).await {
-                        Ok(read) => read?,
-                        Err(_) => return Err(EngineError::GroupAlive),
-                    }
+            let (stdout, stderr) = if let Some(read) = read {
+                read
+            } else {
+                // A survivor of the group may hold the pipes open; it must not decide when the run ends.
+                if let Some(pid) = pid {
+                    end_group(pid).await?;
                 }
+                tokio::time::timeout(GRACE, &mut reading)
+                    .await
+                    .map_err(|_| EngineError::GroupAlive)??
             };
             Ok(Ended {
                 status,
@@ -261,18 +260,20 @@ async fn read_capped(
 }
 
 /// Ends whatever is left: TERM, two seconds, KILL; then the child is reaped and its group is gone.
-async fn end(child: &mut Child) -> Result<(), EngineError> {
-    // After the child has been reaped it has no id any more; its group may still have members.
-    let Some(pid) = child.id() else {
+async fn end(child: &mut Child, pid: Option<u32>) -> Result<(), EngineError> {
+    let Some(pid) = pid else {
         return Ok(());
     };
-    signal(pid, Signal::SIGTERM);
-    if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-        signal(pid, Signal::SIGKILL);
-        tokio::time::timeout(GRACE, child.wait())
-            .await
-            .map_err(|_| EngineError::GroupAlive)?
-            .map_err(EngineError::io("ended"))?;
+    // After it has been reaped the child has no id any more; its group may still have members.
+    if child.id().is_some() {
+        signal(pid, Signal::SIGTERM);
+        if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
+            signal(pid, Signal::SIGKILL);
+            tokio::time::timeout(GRACE, child.wait())
+                .await
+                .map_err(|_| EngineError::GroupAlive)?
+                .map_err(EngineError::io("ended"))?;
+        }
     }
     end_group(pid).await
 }

@@ -2,4 +2,5 @@
 
 pub mod archive;
 pub mod problem;
+pub mod recognition;
 pub mod run;

@@ -1,0 +1,5 @@
+//! Recognition.
+pub mod distribution;
+pub mod form;
+pub mod identity;
+pub mod manifest;

@@ -1,0 +1,561 @@
+//! Listens to the gate: lays out what the cataloguers read, and keeps what the artifact says about itself.
+
+use super::conda::CondaSeen;
+use super::distribution::Distribution;
+use super::form::Form;
+use super::identity::{Coordinates, Identity};
+use super::interest::{self, Wanted};
+use super::layout::{Layout, LayoutLimits, Writing};
+use super::manifest::{self, MAX_MANIFEST_BYTES, ManifestError};
+use super::unit::{Candidate, Unit};
+use super::{
+    ExpectedFile, MAX_EXPECTED_FILES, MAX_IDENTITIES, RecognitionError, Recognized, RootFacts, ScanPlan,
+    ScanSource, sniff,
+};
+use crate::archive::{Entry, EntryKind, EntrySink, Interest};
+use assay_schemas::ArtifactType;
+use assay_schemas::catalog::{PartialCode, PartialReason};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Most containers whose facts are kept.
+const MAX_UNITS: usize = 4096;
+/// Where the payload of a package that has no container of its own around it is laid out.
+const PAYLOAD: &str = "payload!/";
+
+/// The sink of one run. See the module's documentation for what it does with what it hears.
+#[derive(Debug)]
+pub struct Collector<'a> {
+    hint: ArtifactType,
+    layout: Layout,
+    layout_dir: &'a Path,
+    distribution_hint: Option<Distribution>,
+    units: BTreeMap<String, Unit>,
+    found: Vec<Found>,
+    uncounted: u64,
+    conda: CondaSeen,
+    rpms: Vec<Found>,
+    distributions: BTreeSet<String>,
+    root_distribution: Option<Distribution>,
+    undistributed: u64,
+    alpine_db: String,
+    expected: Vec<ExpectedFile>,
+    current: Option<Current>,
+}
+
+/// A manifest that was read, or why not.
+#[derive(Debug)]
+struct Found {
+    unit: String,
+    candidate: Option<Candidate>,
+    location: String,
+    coordinates: Result<Coordinates, ManifestError>,
+}
+
+/// The file whose content is arriving.
+#[derive(Debug)]
+struct Current {
+    unit: String,
+    location: String,
+    place: String,
+    wanted: Option<Wanted>,
+    candidate: Option<Candidate>,
+    captured: Vec<u8>,
+    head: Vec<u8>,
+    writing: Option<Writing>,
+    /// Whether it was decided if the file is laid out.
+    decided: bool,
+}
+
+impl<'a> Collector<'a> {
+    /// A collector for one artifact.
+    ///
+    /// `layout_dir` must be private and must not hold anything yet; it may not exist. `distribution_hint` is what the
+    /// host knows about the repository.
+    pub fn new(
+        artifact_type: ArtifactType,
+        layout_dir: &'a Path,
+        limits: LayoutLimits,
+        distribution_hint: Option<Distribution>,
+    ) -> Self {
+        Self {
+            hint: artifact_type,
+            layout: Layout::new(layout_dir, limits),
+            layout_dir,
+            distribution_hint,
+            units: BTreeMap::new(),
+            found: Vec::new(),
+            uncounted: 0,
+            conda: CondaSeen::default(),
+            rpms: Vec::new(),
+            distributions: BTreeSet::new(),
+            root_distribution: None,
+            undistributed: 0,
+            alpine_db: String::new(),
+            expected: Vec::new(),
+            current: None,
+        }
+    }
+
+    /// Decides what the artifact is and what Syft is to read.
+    pub fn finish(mut self, root: &RootFacts<'_>) -> Result<Recognized, RecognitionError> {
+        let form = self.root_form(root);
+        let mut reasons = Vec::new();
+        let mut conda = None;
+        let mut identities = Vec::new();
+        match form {
+            Form::CondaPackage if self.hint == ArtifactType::Conda => {
+                let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
+                self.layout.clear()?;
+                self.layout.write("conda-meta/package.json", &index)?;
+                self.layout.rename("conda-meta/package.json", "info/index.json");
+                identities.extend(
+                    facts
+                        .coordinates()
+                        .and_then(|c| c.identify("info/index.json".into()))
+                        .ok(),
+                );
+                conda = Some(facts);
+            }
+            Form::JavaArchive => {
+                self.layout.clear()?;
+                self.expected.clear();
+                self.link(root, "artifact.jar")?;
+            }
+            Form::DebPackage => self.link(root, "artifact.deb")?,
+            Form::RpmPackage => self.link(root, "artifact.rpm")?,
+            Form::AlpinePackage => self.write_alpine()?,
+            _ => {}
+        }
+        if conda.is_none() {
+            identities = self.identities(form, &mut reasons);
+        }
+        let form = if root.is_opaque {
+            self.opaque(root, &mut identities)?
+        } else {
+            form
+        };
+        self.reasons(form, &identities, &mut reasons);
+        Ok(Recognized {
+            form,
+            identities,
+            plan: ScanPlan {
+                source: ScanSource::Directory(self.layout_dir.to_owned()),
+                catalogers: form.catalogers(),
+            },
+            reasons,
+            laid_out_files: self.layout.files(),
+            laid_out_bytes: self.layout.bytes(),
+            expected_files: self.expected,
+            distribution: self.root_distribution,
+            has_system_packages: !self.distributions.is_empty() || self.undistributed > 0,
+            conda,
+            renamed: self.layout.into_renamed(),
+        })
+    }
+
+    fn root_form(&self, root: &RootFacts<'_>) -> Form {
+        if root.is_opaque {
+            return Form::of_hint(self.hint).unwrap_or(Form::Opaque);
+        }
+        if root.is_rpm {
+            return Form::RpmPackage;
+        }
+        match self.units.get("") {
+            Some(unit) => unit.form(),
+            None => Form::of_hint(self.hint).unwrap_or(Form::Archive),
+        }
+    }
+
+    fn link(&mut self, root: &RootFacts<'_>, name: &str) -> io::Result<()> {
+        self.layout.link(root.path, name)?;
+        self.layout.rename(name, "");
+        self.expect(name.to_owned(), String::new());
+        Ok(())
+    }
+
+    /// Syft has no cataloguer for an Alpine package, but one for the database of installed ones.
+    fn write_alpine(&mut self) -> io::Result<()> {
+        if let Some(distribution) = &self.root_distribution {
+            let database = std::mem::take(&mut self.alpine_db);
+            self.layout.write("lib/apk/db/installed", database.as_bytes())?;
+            self.layout.rename("lib/apk/db/installed", ".PKGINFO");
+            self.layout
+                .write("etc/os-release", distribution.os_release().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn opaque(
+        &mut self,
+        root: &RootFacts<'_>,
+        identities: &mut Vec<Identity>,
+    ) -> Result<Form, RecognitionError> {
+        let mut bytes = Vec::new();
+        if root.input_bytes <= sniff::MAX_SNIFF_BYTES {
+            File::open(root.path)?
+                .take(sniff::MAX_SNIFF_BYTES)
+                .read_to_end(&mut bytes)?;
+        }
+        let name = sniff::manifest_name(&bytes);
+        self.layout.link(root.path, name.unwrap_or("artifact"))?;
+        self.layout.rename(name.unwrap_or("artifact"), "");
+        let coordinates = match name {
+            Some("pom.xml") => manifest::pom(&bytes).ok(),
+            Some("package.json") => manifest::npm(&bytes).ok(),
+            _ => None,
+        };
+        identities.extend(coordinates.and_then(|c| c.identify(String::new()).ok()));
+        if let Some(name) = name {
+            self.expect(name.to_owned(), String::new());
+            return Ok(Form::Manifest);
+        }
+        Ok(Form::of_hint(self.hint).unwrap_or(Form::Opaque))
+    }
+
+    /// Identities of the packages that are there, and a reason for each one that cannot be read.
+    fn identities(&mut self, root: Form, reasons: &mut Vec<PartialReason>) -> Vec<Identity> {
+        let forms: BTreeMap<String, Form> = self
+            .units
+            .iter()
+            .map(|(key, unit)| (key.clone(), if key.is_empty() { root } else { unit.form() }))
+            .collect();
+        let mut found = std::mem::take(&mut self.found);
+        found.append(&mut self.rpms);
+        for (key, unit) in &self.units {
+            if forms.get(key) == Some(&Form::GoModule)
+                && let Some(prefix) = unit.go_prefix()
+            {
+                found.push(Found {
+                    unit: key.clone(),
+                    candidate: None,
+                    location: join(key, prefix),
+                    coordinates: manifest::go_module(prefix),
+                });
+            }
+        }
+        // A shaded jar holds the properties of everything in it, and none of them is surely its own.
+        let poms = |unit: &str| {
+            found
+                .iter()
+                .filter(|f| f.unit == unit && f.candidate == Some(Candidate::PomProperties))
+                .count()
+        };
+        let shaded: BTreeSet<String> = forms.keys().filter(|key| poms(key) > 1).cloned().collect();
+        let mut identities: BTreeMap<String, Identity> = BTreeMap::new();
+        for item in found {
+            let wanted = item.candidate.and_then(Candidate::form);
+            if wanted.is_some() && wanted != forms.get(&item.unit).copied() {
+                continue;
+            }
+            if item.candidate == Some(Candidate::PomProperties) && shaded.contains(&item.unit) {
+                continue;
+            }
+            match item.coordinates.and_then(|c| c.identify(item.location)) {
+                Ok(identity) if identities.len() < MAX_IDENTITIES => {
+                    identities.entry(identity.purl.clone()).or_insert(identity);
+                }
+                Ok(_) => self.uncounted += 1,
+                Err(error) if wanted != Some(Form::JavaArchive) => {
+                    reasons.push(reason(PartialCode::IdentityUnknown, &error));
+                    reasons.dedup();
+                }
+                Err(_) => {}
+            }
+        }
+        identities.into_values().collect()
+    }
+
+    fn reasons(&self, form: Form, identities: &[Identity], reasons: &mut Vec<PartialReason>) {
+        let says = |reasons: &[PartialReason], code| reasons.iter().any(|r| r.code == code);
+        if form.must_name_itself() && identities.is_empty() && !says(reasons, PartialCode::IdentityUnknown) {
+            let detail = format!("no manifest of a {form} names a package");
+            reasons.push(reason(PartialCode::IdentityUnknown, &detail));
+        }
+        if form.is_unsupported() {
+            reasons.push(reason(
+                PartialCode::UnsupportedFormat,
+                &format!("no cataloguer reads a {form}"),
+            ));
+        }
+        if self.undistributed > 0 {
+            let detail = format!(
+                "{} system packages of an unknown distribution",
+                self.undistributed
+            );
+            reasons.push(reason(PartialCode::DistroUnknown, &detail));
+        }
+        let refused = self.layout.refused().saturating_add(self.uncounted);
+        if refused > 0 {
+            let detail = format!("{refused} files of interest have no place in the layout");
+            reasons.push(reason(PartialCode::LayoutLimit, &detail));
+        }
+        reasons.sort_by(|a, b| (a.code, &a.detail).cmp(&(b.code, &b.detail)));
+        reasons.dedup();
+        reasons.truncate(64);
+    }
+
+    fn expect(&mut self, layout_path: String, location: String) {
+        if self.expected.len() < MAX_EXPECTED_FILES {
+            self.expected.push(ExpectedFile {
+                layout_path,
+                location,
+            });
+        }
+    }
+
+    fn found(&mut self, found: Found) {
+        if self.found.len() < MAX_IDENTITIES {
+            self.found.push(found);
+        } else {
+            self.uncounted += 1;
+        }
+    }
+
+    fn note_distribution(&mut self, distribution: Option<Distribution>, is_root: bool) {
+        match distribution {
+            None => self.undistributed += 1,
+            Some(distribution) => {
+                self.distributions.insert(distribution.to_string());
+                if is_root {
+                    self.root_distribution = Some(distribution);
+                }
+            }
+        }
+    }
+
+    /// Parses what was captured of a candidate.
+    fn read_candidate(&mut self, current: &mut Current, candidate: Candidate) {
+        let bytes = std::mem::take(&mut current.captured);
+        let hint = self.distribution_hint.clone();
+        let coordinates = match candidate {
+            Candidate::Npm => manifest::npm(&bytes),
+            Candidate::Wheel | Candidate::Sdist | Candidate::Egg => manifest::python(&bytes),
+            Candidate::Cargo => manifest::cargo(&bytes),
+            Candidate::Nuspec => manifest::nuget(&bytes),
+            Candidate::Gem => manifest::gem(&bytes),
+            Candidate::Helm => manifest::helm(&bytes),
+            Candidate::PomProperties => manifest::pom_properties(&bytes),
+            Candidate::Composer => manifest::composer(&bytes),
+            Candidate::Pub => manifest::dart(&bytes),
+            Candidate::Ansible => manifest::ansible(&bytes),
+            Candidate::DebControl => {
+                let is_root = !current.unit.contains("!/");
+                manifest::debian(&bytes, hint.as_ref()).map(|(coordinates, distribution)| {
+                    self.note_distribution(distribution, is_root);
+                    coordinates
+                })
+            }
+            Candidate::Alpine => manifest::alpine(&bytes, hint.as_ref()).map(|package| {
+                self.note_distribution(hint, current.unit.is_empty());
+                if current.unit.is_empty() {
+                    self.alpine_db = package.installed;
+                }
+                package.coordinates
+            }),
+            Candidate::CondaIndex => {
+                self.conda.index(bytes);
+                return;
+            }
+            Candidate::CondaMetadata => {
+                self.conda.metadata(bytes);
+                return;
+            }
+        };
+        self.found(Found {
+            unit: current.unit.clone(),
+            candidate: Some(candidate),
+            location: current.location.clone(),
+            coordinates,
+        });
+    }
+
+    /// Opens the file's place once it is known to be wanted.
+    fn decide(&mut self, current: &mut Current) -> io::Result<()> {
+        current.decided = true;
+        let lay_out = match current.wanted {
+            None => false,
+            Some(Wanted::Package | Wanted::File) => true,
+            Some(Wanted::IfExecutable) => interest::is_executable(&current.head),
+        };
+        if !lay_out {
+            return Ok(());
+        }
+        current.writing = self.layout.create(&current.place)?;
+        if let Some(writing) = &current.writing {
+            let name = writing.name.clone();
+            if current.place != current.location {
+                self.layout.rename(&name, &current.location);
+            }
+            if current.wanted == Some(Wanted::Package) {
+                self.expect(name, current.location.clone());
+            }
+        }
+        let head = std::mem::take(&mut current.head);
+        self.append(current, &head)
+    }
+
+    fn append(&mut self, current: &mut Current, bytes: &[u8]) -> io::Result<()> {
+        if let Some(writing) = &mut current.writing
+            && !self.layout.append(writing, bytes)?
+        {
+            current.writing = None;
+        }
+        Ok(())
+    }
+
+    /// Whether the entry lies in the payload of an operating system package.
+    fn in_system_package(&self, entry: &Entry<'_>) -> bool {
+        let own = |key: &str| self.units.get(key).is_some_and(Unit::is_system_package);
+        let mut key = String::new();
+        let mut any = own("");
+        for name in entry.within {
+            key = join(&key, name);
+            any |= own(&key);
+        }
+        any
+    }
+}
+
+impl EntrySink for Collector<'_> {
+    fn begin(&mut self, entry: &Entry<'_>) -> Interest {
+        self.current = None;
+        let unit = entry.within.join("!/");
+        let around = entry.within.last().map_or("", String::as_str);
+        if entry.within.is_empty() {
+            self.conda.outer(entry);
+        }
+        if entry.kind != EntryKind::File {
+            return Interest::Skip;
+        }
+        let hint = if around.is_empty() {
+            self.hint
+        } else {
+            ArtifactType::from_file_name(around)
+        };
+        let candidate = Candidate::of(entry.container, entry.path, around, hint);
+        if self.units.len() >= MAX_UNITS && !self.units.contains_key(&unit) {
+            self.uncounted += 1;
+        } else {
+            self.units
+                .entry(unit.clone())
+                .or_insert_with(|| Unit::new(entry.container, hint))
+                .observe(entry.path, candidate);
+        }
+        // Syft opens Java archives itself, to any depth; their own manifests are read in the root only.
+        let in_java = entry.within.iter().any(|name| is_java(name));
+        let root_is_java = matches!(
+            self.hint,
+            ArtifactType::Jar | ArtifactType::War | ArtifactType::Ear
+        );
+        let candidate = candidate.filter(|_| !in_java);
+        let in_system_package = self.in_system_package(entry);
+        let wanted = if in_java || root_is_java || (in_system_package && interest::is_distributed(entry.path))
+        {
+            None
+        } else if candidate == Some(Candidate::Npm) {
+            Some(Wanted::File)
+        } else {
+            Some(interest::wanted(entry.path))
+        };
+        if wanted.is_none() && candidate.is_none() {
+            return Interest::Skip;
+        }
+        let location = join(&unit, entry.path);
+        let place = if in_system_package && entry.within.is_empty() {
+            format!("{PAYLOAD}{location}")
+        } else {
+            location.clone()
+        };
+        self.current = Some(Current {
+            unit,
+            location,
+            place,
+            wanted,
+            candidate,
+            captured: Vec::new(),
+            head: Vec::new(),
+            writing: None,
+            decided: false,
+        });
+        Interest::Content
+    }
+
+    fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(mut current) = self.current.take() else {
+            return Ok(());
+        };
+        if current.candidate.is_some() {
+            // One byte over the bound is enough for the reader to see that it was passed.
+            let room = (MAX_MANIFEST_BYTES + 1).saturating_sub(current.captured.len());
+            current.captured.extend(bytes.iter().take(room));
+        }
+        if current.decided {
+            self.append(&mut current, bytes)?;
+        } else {
+            current.head.extend_from_slice(bytes);
+            if current.head.len() >= interest::MAGIC_BYTES {
+                self.decide(&mut current)?;
+            }
+        }
+        self.current = Some(current);
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let Some(mut current) = self.current.take() else {
+            return Ok(());
+        };
+        if !current.decided {
+            self.decide(&mut current)?;
+        }
+        if let Some(candidate) = current.candidate {
+            self.read_candidate(&mut current, candidate);
+        }
+        Ok(())
+    }
+
+    fn rpm(&mut self, within: &[String], metadata: &rpm::PackageMetadata) {
+        let coordinates =
+            manifest::rpm(metadata, self.distribution_hint.as_ref()).map(|(c, distribution)| {
+                self.note_distribution(distribution, within.is_empty());
+                c
+            });
+        if self.rpms.len() < MAX_IDENTITIES {
+            self.rpms.push(Found {
+                unit: within.join("!/"),
+                candidate: None,
+                location: within.join("!/"),
+                coordinates,
+            });
+        } else {
+            self.uncounted += 1;
+        }
+    }
+}
+
+fn is_java(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [
+        ".jar", ".war", ".ear", ".par", ".sar", ".nar", ".jpi", ".hpi", ".kar", ".far", ".lpkg",
+    ]
+    .iter()
+    .any(|suffix| name.ends_with(suffix))
+}
+
+fn join(unit: &str, path: &str) -> String {
+    if unit.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{unit}!/{path}")
+    }
+}
+
+fn reason(code: PartialCode, detail: &impl ToString) -> PartialReason {
+    PartialReason {
+        code,
+        detail: detail.to_string(),
+    }
+}

@@ -1,0 +1,103 @@
+//! `pom.properties` of a jar and a lone `pom.xml`.
+
+use super::xml::texts;
+use super::{ManifestError, text};
+use crate::recognition::identity::{Coordinates, Ecosystem};
+
+/// Coordinates from `META-INF/maven/GROUP/ARTIFACT/pom.properties`.
+pub fn pom_properties(bytes: &[u8]) -> Result<Coordinates, ManifestError> {
+    let text = text(bytes, "properties")?;
+    let value = |key: &str| {
+        text.lines().find_map(|line| {
+            let (name, value) = line.split_once(['=', ':'])?;
+            (name.trim() == key).then(|| value.trim())
+        })
+    };
+    coordinates(value("groupId"), value("artifactId"), value("version"))
+}
+
+/// Coordinates of the project of a `pom.xml`; group and version may come from its parent.
+pub fn pom(bytes: &[u8]) -> Result<Coordinates, ManifestError> {
+    let wanted = [
+        "project/groupId",
+        "project/artifactId",
+        "project/version",
+        "project/parent/groupId",
+        "project/parent/version",
+    ];
+    let found = texts(bytes, &wanted)?;
+    let value = |key| found.get(key).map(String::as_str);
+    coordinates(
+        value("project/groupId").or_else(|| value("project/parent/groupId")),
+        value("project/artifactId"),
+        value("project/version").or_else(|| value("project/parent/version")),
+    )
+}
+
+fn coordinates(
+    group: Option<&str>,
+    artifact: Option<&str>,
+    version: Option<&str>,
+) -> Result<Coordinates, ManifestError> {
+    let group = group
+        .filter(|g| !g.is_empty())
+        .ok_or(ManifestError::MissingField { field: "groupId" })?;
+    let parts = [group, artifact.unwrap_or_default(), version.unwrap_or_default()];
+    if parts.iter().any(|part| part.contains("${")) {
+        return Err(ManifestError::FieldInvalid { field: "version" });
+    }
+    Coordinates::new(Ecosystem::Maven, artifact, version)?.in_namespace(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{pom, pom_properties};
+
+    #[test]
+    fn properties() {
+        let cases = [
+            (
+                "#Created\nversion=2.14.1\ngroupId=org.apache.logging.log4j\nartifactId=log4j-core\n",
+                Some("pkg:maven/org.apache.logging.log4j/log4j-core@2.14.1"),
+            ),
+            (
+                "version: 1\r\ngroupId : g\r\nartifactId=a\r\n",
+                Some("pkg:maven/g/a@1"),
+            ),
+            ("version=1\nartifactId=a\n", None),
+            ("version=${v}\ngroupId=g\nartifactId=a\n", None),
+            ("", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(
+                pom_properties(text.as_bytes())
+                    .and_then(|c| c.purl())
+                    .ok()
+                    .as_deref(),
+                want
+            );
+        }
+    }
+
+    #[test]
+    fn poms() {
+        let cases = [
+            (
+                "<project><parent><groupId>g</groupId><version>1</version></parent><artifactId>a</artifactId><dependencies><dependency><artifactId>b</artifactId></dependency></dependencies></project>",
+                Some("pkg:maven/g/a@1"),
+            ),
+            (
+                "<project><groupId>g</groupId><artifactId>a</artifactId><version>${revision}</version></project>",
+                None,
+            ),
+            ("<project/>", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(
+                pom(text.as_bytes()).and_then(|c| c.purl()).ok().as_deref(),
+                want,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! One pure function per ecosystem: bytes of a manifest to the coordinates of the package.
+//!
+//! Every function takes what an artifact chose to write: it may lie, but it cannot make us panic or allocate more than
+//! a small multiple of [`MAX_MANIFEST_BYTES`].
+
+mod alpine;
+mod ansible;
+mod cargo;
+mod composer;
+mod conda;
+mod dart;
+mod debian;
+mod gem;
+mod go;
+mod headers;
+mod helm;
+mod maven;
+mod npm;
+mod nuget;
+mod python;
+mod rpm;
+mod xml;
+
+pub use alpine::{AlpinePackage, alpine};
+pub use ansible::ansible;
+pub use cargo::cargo;
+pub use composer::composer;
+pub use conda::{CondaFacts, CondaIndexError, conda_index, conda_metadata};
+pub use dart::dart;
+pub use debian::debian;
+pub use gem::gem;
+pub use go::{go_module, module_prefix};
+pub use helm::helm;
+pub use maven::{pom, pom_properties};
+pub use npm::npm;
+pub use nuget::nuget;
+pub use python::python;
+pub use rpm::rpm;
+
+/// Largest manifest that is read, bytes.
+pub const MAX_MANIFEST_BYTES: usize = 2 * 1024 * 1024;
+
+/// Why a manifest gives no coordinates. No variant repeats what the artifact wrote.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// It is larger than [`MAX_MANIFEST_BYTES`].
+    #[error("the manifest is larger than {limit} bytes")]
+    TooLarge {
+        /// The bound.
+        limit: usize,
+    },
+    /// It is not of its format.
+    #[error("the manifest is not valid {format}")]
+    Malformed {
+        /// The format that was expected.
+        format: &'static str,
+    },
+    /// A field is missing or empty.
+    #[error("the manifest has no {field}")]
+    MissingField {
+        /// The field.
+        field: &'static str,
+    },
+    /// A field is longer than any real one.
+    #[error("the manifest's {field} has {bytes} bytes, more than {limit}")]
+    FieldTooLong {
+        /// The field.
+        field: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// A field cannot be what it should be.
+    #[error("the manifest's {field} is not usable")]
+    FieldInvalid {
+        /// The field.
+        field: &'static str,
+    },
+}
+
+/// The bytes as UTF-8 text without a byte order mark.
+fn text<'a>(bytes: &'a [u8], format: &'static str) -> Result<&'a str, ManifestError> {
+    if bytes.len() > MAX_MANIFEST_BYTES {
+        return Err(ManifestError::TooLarge {
+            limit: MAX_MANIFEST_BYTES,
+        });
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| ManifestError::Malformed { format })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+/// The bytes as JSON of the wanted shape.
+fn json<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ManifestError> {
+    serde_json::from_str(text(bytes, "JSON")?).map_err(|_| ManifestError::Malformed { format: "JSON" })
+}
+
+/// The bytes as the first YAML document, of the wanted shape.
+fn yaml<T: for<'a> serde::Deserialize<'a>>(bytes: &[u8]) -> Result<T, ManifestError> {
+    serde_norway::from_str(text(bytes, "YAML")?).map_err(|_| ManifestError::Malformed { format: "YAML" })
+}

@@ -9,11 +9,11 @@ use crate::engine::syft::{CatalogFacts, CatalogJob, Source};
 use crate::http::upload::Received;
 use crate::problem::{Problem, sanitize};
 use crate::recognition::{
-    Collector, Distribution, ExpectedFile, Form, Identity, LayoutLimits, Recognized, RootFacts, ScanSource,
+    Collector, Distribution, ExpectedFile, Form, LayoutLimits, Recognized, RootFacts,
 };
 use crate::run::RunContext;
 use crate::sbom::budget;
-use crate::sbom::cyclonedx::{self, AddedComponent, NormalizedSbom, Origin};
+use crate::sbom::cyclonedx::{self, NormalizedSbom, Origin};
 use crate::workspace::Workspace;
 use assay_schemas::catalog::{CatalogSummary, PartialCode, PartialReason};
 use assay_schemas::version::{ADAPTER_NAME, ADAPTER_VERSION, CATALOG_ENGINE};
@@ -52,29 +52,23 @@ pub async fn take(
     run: &RunContext,
 ) -> Result<CatalogResponse, Problem> {
     let started = Instant::now();
-    let artifact_type = artifact.artifact_type;
     let received = artifact.received.clone();
     let (inspection, recognized) = examine(workspace, artifact, limits, distribution, run).await?;
     app.metrics.stage("inspect", started.elapsed());
 
     let versions = app.scanner.engines.versions(run).await?;
-    let file_name = artifact_type.file_name();
-    let (source, container) = match recognized.plan.source {
-        ScanSource::File => (Source::File(file_name), Some(file_name)),
-        ScanSource::Directory => (Source::Directory(LAYOUT), None),
-    };
-    let job = CatalogJob { source, catalogers: recognized.plan.catalogers };
+    let job = CatalogJob { source: Source::Directory(LAYOUT), catalogers: recognized.plan.catalogers };
     app.metrics.engine_processes.inc();
     let output = app.scanner.engines.catalog(&job, workspace.path(), run).await?;
     app.metrics.stage("engine", output.elapsed);
 
     let started = Instant::now();
-    let added: Vec<AddedComponent> = recognized.identities.iter().map(added).collect();
+    let (identities, renamed) = (recognized.identities.clone(), recognized.renamed.clone());
     let (sha256, engine_version) = (received.sha256.clone(), versions.syft.clone());
     let document = output.document;
     let sbom = in_background(move || {
-        let origin = Origin { input_sha256: &sha256, engine_version: &engine_version, container };
-        Ok(cyclonedx::normalize(&document, &added, &origin)?)
+        let origin = Origin { input_sha256: &sha256, engine_version: &engine_version, renamed: &renamed };
+        Ok(cyclonedx::normalize(&document, &identities, &origin)?)
     })
     .await?;
     let cap = u64::try_from(app.config.ceiling.max_output_bytes).unwrap_or(0);
@@ -114,7 +108,12 @@ async fn examine(
             Collector::new(artifact.artifact_type, &layout, LayoutLimits::default(), distribution);
         let inspection =
             archive::inspect(&artifact.file, size, &scratch, &gate_limits, profile, &run, &mut collector)?;
-        let root = RootFacts { format: inspection.content, size, file: &artifact.file };
+        let root = RootFacts {
+            is_opaque: inspection.format == archive::Format::Opaque,
+            is_rpm: inspection.format == archive::Format::Rpm,
+            input_bytes: size,
+            path: &artifact.path,
+        };
         let recognized = collector.finish(&root)?;
         Ok((inspection, recognized))
     })
@@ -128,17 +127,6 @@ fn gate_limits(limits: &ResourceLimits) -> GateLimits {
         max_expanded_bytes: bytes(limits.max_uncompressed_bytes),
         max_single_file_bytes: bytes(limits.max_single_file_bytes),
         max_nested_depth: u32::try_from(limits.max_nested_depth).unwrap_or(0),
-    }
-}
-
-fn added(identity: &Identity) -> AddedComponent {
-    AddedComponent {
-        purl: identity.purl.clone(),
-        kind: identity.kind.to_owned(),
-        group: identity.namespace.clone(),
-        name: identity.name.clone(),
-        version: Some(identity.version.clone()),
-        location: identity.location.clone(),
     }
 }
 

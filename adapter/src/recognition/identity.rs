@@ -191,8 +191,9 @@ pub enum Relation {
     Other,
     /// The same package, named at least as precisely.
     Same,
-    /// The same package, but without the distribution that makes it match: its purl is to be replaced by ours.
-    LacksDistribution,
+    /// The same package, but without the distribution or the version that makes it match: its purl is to be replaced
+    /// by ours.
+    LessPrecise,
 }
 
 impl Identity {
@@ -201,20 +202,19 @@ impl Identity {
         let (Ok(ours), Ok(theirs)) = (PackageUrl::from_str(&self.purl), PackageUrl::from_str(purl)) else {
             return Relation::Other;
         };
-        let key = |p: &PackageUrl<'_>| {
-            (
-                p.ty().to_owned(),
-                p.name().to_owned(),
-                p.version().map(str::to_owned),
-            )
-        };
-        if key(&ours) != key(&theirs) {
+        if (ours.ty(), ours.name()) != (theirs.ty(), theirs.name()) {
+            return Relation::Other;
+        }
+        if theirs.version().is_none() && ours.namespace() == theirs.namespace() {
+            return Relation::LessPrecise;
+        }
+        if ours.version() != theirs.version() {
             return Relation::Other;
         }
         let lacks = ours.qualifiers().contains_key("distro") && !theirs.qualifiers().contains_key("distro");
         match (ours.namespace() == theirs.namespace(), lacks) {
             (_, true) if theirs.namespace().is_none() || ours.namespace() == theirs.namespace() => {
-                Relation::LacksDistribution
+                Relation::LessPrecise
             }
             (true, _) => Relation::Same,
             _ => Relation::Other,
@@ -323,7 +323,7 @@ mod tests {
         let cases = [
             (
                 "pkg:deb/jq@1.6-2.1%2Bdeb12u3?arch=amd64",
-                Relation::LacksDistribution,
+                Relation::LessPrecise,
             ),
             (
                 "pkg:deb/debian/jq@1.6-2.1%2Bdeb12u3?arch=amd64&distro=debian-12",

@@ -149,3 +149,9 @@ impl RecognitionError {
         }
     }
 }
+
+impl From<RecognitionError> for crate::problem::Problem {
+    fn from(error: RecognitionError) -> Self {
+        Self::new(error.code(), error.to_string()).caused_by(error)
+    }
+}

@@ -3,11 +3,12 @@
 
 use super::json::{self, JsonError, JsonLimits, Object, ObjectWriter, quoted};
 use super::project::{self, Projection};
+use crate::recognition::{Identity, Relation};
 use assay_schemas::Code;
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Property that names the manifest from which an added component was read.
 pub const IDENTITY_SOURCE: &str = "assay:identity:source";
@@ -50,23 +51,6 @@ impl From<SbomError> for crate::problem::Problem {
     }
 }
 
-/// A package that the artifact's own manifest names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddedComponent {
-    /// Package URL, with version where it is known.
-    pub purl: String,
-    /// CycloneDX component type, `library` for most.
-    pub kind: String,
-    /// CycloneDX `group`: Maven group, npm scope, …
-    pub group: Option<String>,
-    /// Name without group.
-    pub name: String,
-    /// Version.
-    pub version: Option<String>,
-    /// Path of the manifest inside the artifact.
-    pub location: String,
-}
-
 /// What the document was made from; its identity follows from this.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
@@ -74,9 +58,9 @@ pub struct Origin<'a> {
     pub input_sha256: &'a str,
     /// Version of the cataloguer.
     pub engine_version: &'a str,
-    /// Workspace name of the artifact when the cataloguer was given the file itself: locations then start with it,
-    /// and that prefix is not inside the artifact.
-    pub container: Option<&'a str>,
+    /// Paths that the cataloguer saw under another name than inside the artifact: layout path to location. An empty
+    /// location is the artifact itself.
+    pub renamed: &'a BTreeMap<String, String>,
 }
 
 /// A normalised document and what is in it.
@@ -131,17 +115,17 @@ fn envelope(document: &[u8]) -> Result<(Object<'_>, String), SbomError> {
 
 /// Makes the engine's document a function of its input.
 ///
-/// The random serial number becomes one derived from the content, the wall-clock time goes, locations lose the
-/// artifact's workspace name, and `added` components whose package the engine did not report come last. Everything
-/// else stays as it was and where it was.
+/// The random serial number becomes one derived from the content, the wall-clock time goes, locations name paths
+/// inside the artifact, a component that one of the `identities` names more precisely gets that package URL, and
+/// identities that the engine did not report come last. Everything else stays as it was and where it was.
 pub fn normalize(
     document: &[u8],
-    added: &[AddedComponent],
+    identities: &[Identity],
     origin: &Origin<'_>,
 ) -> Result<NormalizedSbom, SbomError> {
     json::check(document, &JsonLimits::ENGINE)?;
     let (root, _) = envelope(document)?;
-    let components = components(&root, added, origin.container);
+    let components = components(&root, identities, origin.renamed);
 
     let mut pieces: Vec<(&str, Piece<'_>)> = Vec::new();
     let mut has_components = false;
@@ -212,118 +196,158 @@ fn serial_number(pieces: &[(&str, Piece<'_>)], origin: &Origin<'_>) -> String {
     format!("urn:uuid:{}", uuid::Builder::from_custom_bytes(bytes).into_uuid())
 }
 
-fn components(root: &Object<'_>, added: &[AddedComponent], container: Option<&str>) -> String {
+fn components(root: &Object<'_>, identities: &[Identity], renamed: &BTreeMap<String, String>) -> String {
+    let mut by_name: BTreeMap<String, Vec<(usize, &Identity)>> = BTreeMap::new();
+    for (index, identity) in identities.iter().enumerate() {
+        by_name.entry(name_key(&identity.purl)).or_default().push((index, identity));
+    }
+    let mut reported = BTreeSet::new();
     let mut out = Vec::new();
-    let mut known = BTreeSet::new();
-    let prefix = container.map(|name| format!("/{name}"));
     for raw in root.items("components") {
-        if !added.is_empty()
-            && let Some(purl) = Object::of(raw).text("purl")
-        {
-            known.insert(package_key(&purl));
+        let fields = Object::of(raw);
+        let purl = fields.text("purl");
+        let candidates = purl.as_deref().and_then(|purl| by_name.get(&name_key(purl)));
+        let mut better = None;
+        for (index, identity) in candidates.into_iter().flatten() {
+            match identity.relation(purl.as_deref().unwrap_or("")) {
+                Relation::Other => continue,
+                Relation::Same => {}
+                Relation::LessPrecise => better = Some(*identity),
+            }
+            reported.insert(*index);
         }
-        out.push(match &prefix {
-            Some(prefix) if raw.get().contains(prefix.as_str()) => inside_the_artifact(raw, prefix),
-            _ => raw.get().to_owned(),
-        });
+        out.push(component(raw, &fields, better, renamed));
     }
-    for component in added {
-        if known.insert(package_key(&component.purl)) {
-            out.push(component.to_json());
-        }
-    }
+    let unreported = identities.iter().enumerate().filter(|(index, _)| !reported.contains(index));
+    out.extend(unreported.map(|(_, identity)| identity_component(identity)));
     format!("[{}]", out.join(","))
 }
 
-/// The component with its `syft:location:…:path` properties relative to the artifact: the precise path that the
-/// cataloguer keeps as virtual path, else `/` for the artifact itself.
-fn inside_the_artifact(component: &RawValue, prefix: &str) -> String {
-    let fields = Object::of(component);
+/// One component of the engine, in the engine's words but for its locations and a more precise package URL.
+fn component(
+    raw: &RawValue,
+    fields: &Object<'_>,
+    better: Option<&Identity>,
+    renamed: &BTreeMap<String, String>,
+) -> String {
+    let properties = properties(fields, renamed);
+    if better.is_none() && properties.is_none() {
+        return raw.get().to_owned();
+    }
+    let mut writer = ObjectWriter::default();
+    let mut has_version = false;
+    for (name, value) in fields.members() {
+        match (name.as_str(), better, &properties) {
+            ("purl", Some(identity), _) => writer.member(name, &quoted(&identity.purl)),
+            ("version", Some(identity), _) => {
+                has_version = true;
+                writer.member(name, &quoted(&identity.version));
+            }
+            ("properties", _, Some(properties)) => writer.member(name, properties),
+            _ => writer.member(name, value.get()),
+        }
+    }
+    if let (Some(identity), false) = (better, has_version) {
+        writer.member("version", &quoted(&identity.version));
+    }
+    writer.finish()
+}
+
+/// The properties with `syft:location:…:path` and the precise path that the cataloguer keeps as virtual path relative
+/// to the artifact; `None` when nothing changes.
+fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option<String> {
     let properties = fields.items("properties");
-    let virtual_path = properties.iter().find_map(|raw| {
+    let named = |raw: &&RawValue| {
         let property = Object::of(raw);
-        (property.text("name")? == "syft:metadata:virtualPath").then(|| property.text("value"))?
-    });
+        Some((property.text("name")?, property.text("value")?))
+    };
+    let virtual_path =
+        properties.iter().filter_map(named).find(|(name, _)| name == "syft:metadata:virtualPath").map(|(_, v)| v);
+    let mut has_changed = false;
     let rewritten: Vec<String> = properties
         .iter()
         .map(|raw| {
-            let property = Object::of(raw);
-            let (Some(name), Some(value)) = (property.text("name"), property.text("value")) else {
-                return raw.get().to_owned();
-            };
+            let Some((name, value)) = named(raw) else { return raw.get().to_owned() };
             let is_location = name.starts_with("syft:location:") && name.ends_with(":path");
-            if !is_location || value != prefix {
+            let is_virtual = name == "syft:metadata:virtualPath";
+            if !is_location && !is_virtual {
                 return raw.get().to_owned();
             }
-            let path = virtual_path.as_deref().unwrap_or(prefix);
-            let path = match path.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(':')) {
-                Some(inner) => format!("/{}", inner.trim_start_matches('/')),
-                None => "/".to_owned(),
-            };
+            // The virtual path is the location and, behind colons, the way through the archives in it.
+            let precise = virtual_path
+                .as_deref()
+                .filter(|precise| precise.strip_prefix(&value).is_some_and(|rest| rest.starts_with(':')));
+            let path = location(precise.unwrap_or(&value), renamed);
+            if path == value {
+                return raw.get().to_owned();
+            }
+            has_changed = true;
             let mut writer = ObjectWriter::default();
             writer.member("name", &quoted(&name));
             writer.member("value", &quoted(&path));
             writer.finish()
         })
         .collect();
-    let mut writer = ObjectWriter::default();
-    for (name, value) in fields.members() {
-        if name == "properties" {
-            writer.member(name, &format!("[{}]", rewritten.join(",")));
-        } else {
-            writer.member(name, value.get());
-        }
-    }
-    writer.finish()
+    has_changed.then(|| format!("[{}]", rewritten.join(",")))
 }
 
-/// What two spellings of the same package have in common: no qualifiers, no percent-encoding, no case, and no
-/// difference between `-`, `_` and `.` where the ecosystem makes none.
-fn package_key(purl: &str) -> String {
+/// A path that the cataloguer reports as a location inside the artifact: absolute, archives on the way marked by `!`.
+fn location(reported: &str, renamed: &BTreeMap<String, String>) -> String {
+    let bare = reported.trim_start_matches('/');
+    let (file, inner) = renamed
+        .keys()
+        .find_map(|layout| {
+            let rest = bare.strip_prefix(layout.as_str())?;
+            (rest.is_empty() || rest.starts_with(':')).then_some((layout.as_str(), rest))
+        })
+        .or_else(|| bare.split_once(':').map(|(file, _)| (file, bare.get(file.len()..).unwrap_or(""))))
+        .unwrap_or((bare, ""));
+    let inside = renamed.get(file).map_or(file, String::as_str);
+    let steps = std::iter::once(inside)
+        .chain(inner.split(':').map(|step| step.trim_start_matches('/')))
+        .filter(|step| !step.is_empty());
+    format!("/{}", steps.collect::<Vec<_>>().join("!/"))
+}
+
+/// What two spellings of a package's name have in common, whatever the version: type and last name segment, no
+/// percent-encoding, no case, and no difference between `-`, `_` and `.`. Only a shortlist; relations decide.
+fn name_key(purl: &str) -> String {
     let bare = purl.split(['?', '#']).next().unwrap_or(purl);
-    let key = percent_decode_str(bare).decode_utf8_lossy().to_lowercase();
-    match key
-        .strip_prefix("pkg:pypi/")
-        .and_then(|rest| rest.split_once('@'))
-    {
-        Some((name, version)) => format!("pkg:pypi/{}@{version}", name.replace(['_', '.'], "-")),
-        None => key,
-    }
+    let kind = bare.split('/').next().unwrap_or("");
+    let last = bare.rsplit('/').next().unwrap_or("");
+    let name = last.rsplit_once('@').map_or(last, |(name, _)| name);
+    let name = percent_decode_str(name).decode_utf8_lossy().to_lowercase();
+    format!("{kind}/{}", name.replace(['_', '.'], "-"))
 }
 
-impl AddedComponent {
-    fn to_json(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(self.purl.as_bytes());
-        hash.update([0]);
-        hash.update(self.location.as_bytes());
-        let digest = hex::encode(hash.finalize());
-        let separator = if self.purl.contains('?') { '&' } else { '?' };
-        let reference = format!(
-            "{}{separator}package-id={}",
-            self.purl,
-            digest.get(..16).unwrap_or(&digest)
-        );
-        let mut writer = ObjectWriter::default();
-        writer.member("bom-ref", &quoted(&reference));
-        writer.member("type", &quoted(&self.kind));
-        if let Some(group) = &self.group {
-            writer.member("group", &quoted(group));
-        }
-        writer.member("name", &quoted(&self.name));
-        if let Some(version) = &self.version {
-            writer.member("version", &quoted(version));
-        }
-        writer.member("purl", &quoted(&self.purl));
-        let location = quoted(&self.location);
-        writer.member(
-            "properties",
-            &format!(
-                r#"[{{"name":"{IDENTITY_SOURCE}","value":{location}}},{{"name":"syft:location:0:path","value":{location}}}]"#
-            ),
-        );
-        writer.finish()
+/// A component for a package that only the artifact's own manifest names.
+fn identity_component(identity: &Identity) -> String {
+    let mut hash = Sha256::new();
+    hash.update(identity.purl.as_bytes());
+    hash.update([0]);
+    hash.update(identity.location.as_bytes());
+    let digest = hex::encode(hash.finalize());
+    let separator = if identity.purl.contains('?') { '&' } else { '?' };
+    let reference =
+        format!("{}{separator}package-id={}", identity.purl, digest.get(..16).unwrap_or(&digest));
+    let mut writer = ObjectWriter::default();
+    writer.member("bom-ref", &quoted(&reference));
+    writer.member("type", &quoted(identity.kind));
+    if let Some(group) = &identity.namespace {
+        writer.member("group", &quoted(group));
     }
+    writer.member("name", &quoted(&identity.name));
+    writer.member("version", &quoted(&identity.version));
+    writer.member("purl", &quoted(&identity.purl));
+    let source = quoted(&identity.location);
+    let location = quoted(&format!("/{}", identity.location));
+    writer.member(
+        "properties",
+        &format!(
+            r#"[{{"name":"{IDENTITY_SOURCE}","value":{source}}},{{"name":"syft:location:0:path","value":{location}}}]"#
+        ),
+    );
+    writer.finish()
 }
 
 #[cfg(test)]

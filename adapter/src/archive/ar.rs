@@ -24,7 +24,9 @@ pub(super) fn read(
     }
     let mut long_names = Vec::new();
     let mut is_first = true;
+    let mut holds_system = false;
     while let Some(header) = take_block::<60>(source).map_err(|e| level.broken(Format::Ar, e))? {
+        level.holds_system = holds_system;
         level.charge_entry()?;
         let header = Header(&header);
         let raw = header.field(0, 16).trim_ascii_end();
@@ -65,7 +67,7 @@ pub(super) fn read(
                 raw.strip_suffix(b"/").unwrap_or(raw).to_vec()
             };
             if std::mem::take(&mut is_first) {
-                level.holds_system = name == b"debian-binary";
+                holds_system = name == b"debian-binary";
             }
             let safe = level.check_name(&name, Rules::Posix)?;
             let mut data = Limited::new(source, data_size);

@@ -3,7 +3,7 @@
 use super::DECODER_MEMORY_BYTES;
 use super::sniff::Format;
 use super::stream::{Source, rest_is_zero};
-use std::io::{self, BufRead, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use xz2::stream as xz;
 
 /// 128 MiB windows at most.

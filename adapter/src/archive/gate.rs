@@ -489,13 +489,9 @@ fn open_compressed(
     // Compressed data inside compressed data is a level of its own, or a file that decompresses to itself would never
     // end.
     let level = if content.is_compressed() {
-        let entered = parent.enter()?;
-        Level {
-            system: beside.system,
-            ..entered
-        }
+        parent.enter()?
     } else {
-        beside
+        parent.beside()
     };
     level.charge_entry()?;
     level.file(sink, Container::Compressed, &parent.content_name(), None, &mut plain)?;

@@ -213,7 +213,7 @@ impl<'f> FileWindow<'f> {
     }
 
     /// The next `count` bytes, or fewer at the end. `count` is at most [`BUFFER_BYTES`].
-    pub(super) fn take(&mut self, count: usize) -> io::Result<&[u8]> {
+    pub(super) fn next_bytes(&mut self, count: usize) -> io::Result<&[u8]> {
         if self.buffered().len() < count {
             self.refill()?;
         }
@@ -392,9 +392,9 @@ mod tests {
         let data: Vec<u8> = (0..=250).cycle().take(BUFFER_BYTES * 2).collect();
         file.write_all(&data).unwrap();
         let mut window = FileWindow::new(&file, data.len() as u64);
-        assert_eq!(window.take(4).unwrap(), &data[..4]);
+        assert_eq!(window.next_bytes(4).unwrap(), &data[..4]);
         window.seek(BUFFER_BYTES as u64 - 2, data.len() as u64);
-        assert_eq!(window.take(8).unwrap(), &data[BUFFER_BYTES - 2..BUFFER_BYTES + 6]);
+        assert_eq!(window.next_bytes(8).unwrap(), &data[BUFFER_BYTES - 2..BUFFER_BYTES + 6]);
         window.seek(1, 4);
         let mut out = Vec::new();
         window.read_to_end(&mut out).unwrap();

@@ -290,7 +290,7 @@ pub(super) struct Record {
 /// Reads the next record into `record`, reusing its memory; false behind the last.
 pub(super) fn next_record(window: &mut FileWindow<'_>, record: &mut Record) -> Result<bool, ZipFault> {
     const FIXED: usize = 46;
-    let head = window.take(FIXED)?;
+    let head = window.next_bytes(FIXED)?;
     if head.is_empty() {
         return Ok(false);
     }
@@ -311,13 +311,13 @@ pub(super) fn next_record(window: &mut FileWindow<'_>, record: &mut Record) -> R
     record.attributes = fields.u32(38);
     record.offset = u64::from(fields.u32(42));
     let cut = "the central directory is cut off";
-    let name = window.take(name_length)?;
+    let name = window.next_bytes(name_length)?;
     if name.len() < name_length {
         return Err(cut.into());
     }
     record.name.clear();
     record.name.extend_from_slice(name);
-    let extra = window.take(extra_length)?;
+    let extra = window.next_bytes(extra_length)?;
     if extra.len() < extra_length {
         return Err(cut.into());
     }
@@ -330,7 +330,7 @@ pub(super) fn next_record(window: &mut FileWindow<'_>, record: &mut Record) -> R
     if disk != 0 && disk != 0xffff {
         return Err("a part of an archive over several files".into());
     }
-    if window.take(comment_length)?.len() < comment_length {
+    if window.next_bytes(comment_length)?.len() < comment_length {
         return Err(cut.into());
     }
     Ok(true)

@@ -199,7 +199,7 @@ impl Reader<'_, '_, '_> {
         let next = self.starts.partition_point(|&other| other <= start);
         let limit = self.starts.get(next).copied().unwrap_or(self.directory.start);
         self.window.seek(start, limit);
-        let head = self.window.take(FIXED).map_err(broken)?;
+        let head = self.window.next_bytes(FIXED).map_err(broken)?;
         if head.len() < FIXED || !head.starts_with(LOCAL_SIGNATURE) {
             return Err(bad("no local header where the directory says"));
         }
@@ -208,10 +208,10 @@ impl Reader<'_, '_, '_> {
         let mut compressed = u64::from(fields.u32(18));
         let mut size = u64::from(fields.u32(22));
         let (name_length, extra_length) = (usize::from(fields.u16(26)), usize::from(fields.u16(28)));
-        if self.window.take(name_length).map_err(broken)? != record.name {
+        if self.window.next_bytes(name_length).map_err(broken)? != record.name {
             return Err(bad("local header and directory have different names"));
         }
-        let extra = self.window.take(extra_length).map_err(broken)?;
+        let extra = self.window.next_bytes(extra_length).map_err(broken)?;
         if extra.len() < extra_length {
             return Err(bad("the local header is cut off"));
         }
@@ -330,7 +330,7 @@ impl Reader<'_, '_, '_> {
         self.window.seek(data.end, data.limit);
         let bytes = self
             .window
-            .take(24)
+            .next_bytes(24)
             .map_err(|e| self.level.broken_at(Format::Zip, name, e))?;
         let signed = bytes.strip_prefix(DESCRIPTOR_SIGNATURE);
         let matches = |rest: &[u8], wide: bool| {
@@ -370,7 +370,7 @@ impl Reader<'_, '_, '_> {
         self.window.seek(start, end);
         let head = self
             .window
-            .take(4)
+            .next_bytes(4)
             .map_err(|e| self.level.broken_at(Format::Zip, name, e))?;
         if head == LOCAL_SIGNATURE {
             let reason = "a local entry that the directory does not list";

@@ -1,0 +1,247 @@
+//! What must be refused, and by which rule.
+
+use super::super::{GateLimits, Profile};
+use super::{LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, refused, refused_with, run, tar, tar_record, zip};
+use crate::run::RunContext;
+use assay_schemas::Code;
+use std::time::Duration;
+
+#[test]
+fn budgets_hold_at_their_limits() {
+    let files: Vec<(String, Vec<u8>)> = (0..5).map(|n| (format!("f{n}"), vec![b'x'; 100])).collect();
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(n, d)| (n.as_str(), d.as_slice())).collect();
+    for bytes in [tar(&files), zip(&files), cpio(&files.iter().map(|(n, d)| cpio_record(n, 0o100_644, d)).collect::<Vec<_>>()), ar(&files)] {
+        let with = |change: fn(&mut GateLimits)| {
+            let mut limits = LIMITS;
+            change(&mut limits);
+            run(&bytes, &limits, Profile::Package, &mut Recorder::default()).map_err(|e| e.code())
+        };
+        assert!(with(|l| l.max_entries = 5).is_ok());
+        assert_eq!(with(|l| l.max_entries = 4), Err(Code::ArchiveEntryLimit));
+        assert!(with(|l| l.max_single_file_bytes = 100).is_ok());
+        assert_eq!(with(|l| l.max_single_file_bytes = 99), Err(Code::ArchiveEntryTooLarge));
+        assert!(with(|l| l.max_expanded_bytes = 500).is_ok());
+        assert_eq!(with(|l| l.max_expanded_bytes = 499), Err(Code::ArchiveExpandedLimit));
+    }
+}
+
+#[test]
+fn nesting_at_its_limit() {
+    let leaf = zip(&[("a", b"1")]);
+    let one = zip(&[("l.jar", &leaf)]);
+    let two = gzip(&tar(&[("one.zip", &one)]));
+    let limits = |max_nested_depth| GateLimits {
+        max_nested_depth,
+        ..LIMITS
+    };
+    for (bytes, depth) in [(&leaf, 0), (&one, 1), (&two, 2)] {
+        assert!(run(bytes, &limits(depth), Profile::Package, &mut Recorder::default()).is_ok());
+        if depth > 0 {
+            assert_eq!(refused_with(bytes, &limits(depth - 1)), Code::ArchiveNestingLimit);
+        }
+    }
+}
+
+#[test]
+fn compression_bombs() {
+    let zeros = vec![0; 8 << 20];
+    assert_eq!(refused(&gzip(&zeros)), Code::ArchiveExpansionRatio);
+    assert_eq!(refused(&zip(&[("a", &zeros)])), Code::ArchiveExpansionRatio);
+    let second = [gzip(&tar(&[("a", b"1")])), gzip(&zeros)].concat();
+    assert_eq!(refused(&second), Code::ArchiveInvalid);
+    let large = GateLimits {
+        max_single_file_bytes: 1000,
+        ..LIMITS
+    };
+    assert_eq!(refused_with(&gzip(&[b'x'; 1001]), &large), Code::ArchiveEntryTooLarge);
+    assert_eq!(refused_with(&zip(&[("a.hpi", &zip(&[("p", &[1; 1001])]))]), &large), Code::ArchiveEntryTooLarge);
+}
+
+#[test]
+fn names_that_escape() {
+    for name in ["../a", "/a", "a/../../b", "a/.."] {
+        let record = tar_record(name.as_bytes(), b'0', b"", 0, b"");
+        assert_eq!(refused(&record), Code::ArchivePathEscape, "tar {name}");
+        let record = cpio(&[cpio_record(name, 0o100_644, b"")]);
+        assert_eq!(refused(&record), Code::ArchivePathEscape, "cpio {name}");
+        let mut long = tar_record(b"L", b'L', b"", name.len() as u64, name.as_bytes());
+        long.extend(tar_record(b"safe", b'0', b"", 0, b""));
+        assert_eq!(refused(&long), Code::ArchivePathEscape, "long {name}");
+    }
+    assert_eq!(refused(&zip(&[("a\\b", b"")])), Code::ArchivePathEscape);
+    assert_eq!(refused(&renamed(&zip(&[("abcdef", b"")]), b"abcdef", b"../../")), Code::ArchivePathEscape);
+}
+
+#[test]
+fn links_that_escape() {
+    let link = |name: &[u8], kind, target: &[u8]| tar_record(name, kind, target, 0, b"");
+    assert_eq!(refused(&link(b"a", b'2', b"../x")), Code::ArchiveLinkEscape);
+    assert_eq!(refused(&link(b"a", b'2', b"/etc")), Code::ArchiveLinkEscape);
+    assert_eq!(refused(&link(b"a", b'1', b"../x")), Code::ArchiveLinkEscape);
+    assert_eq!(refused(&link(b"a", b'1', b"b")), Code::ArchiveLinkRejected);
+    let through = [link(b"d", b'2', b"e"), tar_record(b"d/x", b'0', b"", 0, b"")].concat();
+    assert_eq!(refused(&through), Code::ArchiveLinkRejected);
+    let chain = [link(b"x/y", b'2', b".."), link(b"z", b'2', b"x/y/../..")].concat();
+    assert_eq!(refused(&chain), Code::ArchiveLinkEscape);
+    let hard = link(b"a", b'1', b"b");
+    assert!(run(&hard, &LIMITS, Profile::Conda, &mut Recorder::default()).is_ok());
+    let cpio_link = cpio(&[cpio_record("a", 0o120_777, b"../../x")]);
+    assert_eq!(refused(&cpio_link), Code::ArchiveLinkEscape);
+}
+
+#[test]
+fn special_files() {
+    for kind in [b'3', b'4', b'6'] {
+        assert_eq!(
+            refused(&tar_record(b"a", kind, b"", 0, b"")),
+            Code::ArchiveSpecialFileRejected
+        );
+    }
+    let socket = cpio(&[cpio_record("s", 0o140_644, b"")]);
+    assert_eq!(refused(&socket), Code::ArchiveSpecialFileRejected);
+}
+
+#[test]
+fn tars_that_two_readers_read_differently() {
+    let file = |size, data: &[u8]| tar_record(b"a", b'0', b"", size, data);
+    let pax = |records: &[u8]| tar_record(b"x", b'x', b"", records.len() as u64, records);
+    for (what, bytes) in [
+        ("sizes", [pax(b"10 size=0\n"), file(512, &[b'x'; 512])].concat()),
+        ("global path", [tar_record(b"g", b'g', b"", 12, b"12 path=a/b\n"), file(0, b"")].concat()),
+        ("two pax", [pax(b"9 mtime=1"), file(0, b"")].concat()),
+        ("lonely", pax(b"12 path=a/b\n")),
+        ("directory", tar_record(b"a/", b'5', b"", 512, &[0; 512])),
+        ("symlink", tar_record(b"a", b'2', b"b", 512, &[0; 512])),
+        ("after the end", [file(0, b""), vec![0; 1024], file(0, b"")].concat()),
+        ("cut off", file(5000, b"abc")),
+        ("checksum", {
+            let mut bytes = [file(0, b""), file(0, b"")].concat();
+            bytes[512] ^= 1;
+            bytes
+        }),
+    ] {
+        assert_eq!(refused(&bytes), Code::ArchiveInvalid, "{what}");
+    }
+}
+
+#[test]
+fn records_about_entries_are_bounded() {
+    let name = vec![b'a'; 24 << 20];
+    let long = tar_record(b"L", b'L', b"", name.len() as u64, &name);
+    assert_eq!(refused(&gzip(&long)), Code::ArchiveInvalid);
+    let pax = tar_record(b"x", b'x', b"", name.len() as u64, &name);
+    assert_eq!(refused(&pax), Code::ArchiveInvalid);
+}
+
+/// Replaces every occurrence of a name by one of the same length.
+fn renamed(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    for at in 0..out.len() {
+        if out[at..].starts_with(from) {
+            out[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+    out
+}
+
+#[test]
+fn zips_whose_views_differ() {
+    let good = zip(&[("abc", b"some text"), ("def", b"more")]);
+    assert_eq!(passes(&good).0.entries, 2);
+    let directory = good.windows(4).position(|w| w == b"PK\x01\x02").unwrap();
+    let second = good[1..].windows(4).position(|w| w == b"PK\x03\x04").unwrap() + 1;
+    let at = |offset: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[offset] ^= value;
+        bytes
+    };
+    let end = good.len() - 22;
+    for (what, bytes) in [
+        ("local name", at(30, 1)),
+        ("central name", at(directory + 46, 1)),
+        ("method", at(8, 8)),
+        ("local size", at(22, 1)),
+        ("central size", at(directory + 24, 1)),
+        ("crc in both", {
+            let mut bytes = at(14, 1);
+            bytes[directory + 16] ^= 1;
+            bytes
+        }),
+        ("count", at(end + 8, 1)),
+        ("disk", at(end + 4, 1)),
+        ("directory size", at(end + 12, 1)),
+        ("directory offset", at(end + 17, 0xff)),
+        ("comment length", at(end + 20, 1)),
+        ("overlap", at(directory + 42, 1)),
+        ("truncated", good[..end].to_vec()),
+        ("two zips", [good.clone(), zip(&[("x", b"y")])].concat()),
+        ("unlisted entry", [good[..second].to_vec(), zip(&[("def", b"more")])].concat()),
+    ] {
+        assert_eq!(refused(&bytes), Code::ArchiveInvalid, "{what}");
+    }
+    let mut encrypted = at(6, 1);
+    encrypted[directory + 8] ^= 1;
+    assert_eq!(refused(&encrypted), Code::ArchiveEntryUnreadable);
+    let under = zip(&[("a", b"1"), ("a/b", b"2")]);
+    assert_eq!(refused(&under), Code::ArchiveInvalid);
+}
+
+#[test]
+fn a_zip_directory_with_data() {
+    let bytes = renamed(&zip(&[("abcd", b"data")]), b"abcd", b"abc/");
+    assert_eq!(refused(&bytes), Code::ArchiveInvalid);
+}
+
+#[test]
+fn compressed_streams_that_are_damaged() {
+    let good = gzip(&tar(&[("a", &[7; 3000])]));
+    assert_eq!(refused(&good[..good.len() - 9]), Code::ArchiveInvalid);
+    let mut crc = good.clone();
+    let at = crc.len() - 8;
+    crc[at] ^= 1;
+    assert_eq!(refused(&crc), Code::ArchiveInvalid);
+    assert_eq!(refused(&[&good[..], b"garbage"].concat()), Code::ArchiveInvalid);
+    assert!(passes(&[&good[..], &[0; 100]].concat()).0.entries == 1);
+}
+
+#[test]
+fn decoders_have_a_memory_limit() {
+    // A frame header with a window of 2^31 bytes.
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, (31 - 10) << 3, 0, 0, 0, 0, 0];
+    assert_eq!(refused(&frame), Code::ArchiveInvalid);
+}
+
+#[test]
+fn rpms_with_a_broken_envelope() {
+    let mut good = Vec::new();
+    rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo")
+        .build()
+        .unwrap()
+        .write(&mut good)
+        .unwrap();
+    let mut count = good.clone();
+    count[96 + 8] = 0xff;
+    assert_eq!(refused(&count), Code::RpmInvalid);
+    let mut offset = good.clone();
+    offset[96 + 16 + 8] = 0x7f;
+    assert_eq!(refused(&offset), Code::RpmInvalid);
+    for length in [50, 100, 200, 300] {
+        assert_eq!(refused(&good[..length]), Code::RpmInvalid, "{length}");
+    }
+}
+
+#[test]
+fn recognised_formats_that_are_not_read() {
+    assert_eq!(refused(b"7z\xbc\xaf\x27\x1c rest"), Code::ArchiveInvalid);
+    let (inspection, _) = passes(&tar(&[("a.7z", b"7z\xbc\xaf\x27\x1c rest")]));
+    assert_eq!(inspection.unopened, 1);
+}
+
+#[test]
+fn a_stopped_run_stops() {
+    let file = tempfile::tempfile().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let context = RunContext::with_timeout(Duration::ZERO);
+    let error = super::inspect(&file, 0, scratch.path(), &LIMITS, Profile::Package, &context, &mut super::super::Discard);
+    assert_eq!(error.unwrap_err().code(), Code::Timeout);
+}

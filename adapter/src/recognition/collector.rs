@@ -25,6 +25,9 @@ const MAX_UNITS: usize = 4096;
 /// Where the payload of a package that has no container of its own around it is laid out.
 const PAYLOAD: &str = "payload!/";
 
+/// Where a Conda package describes itself.
+const CONDA_INDEX: &str = "info/index.json";
+
 /// The sink of one run. See the module's documentation for what it does with what it hears.
 #[derive(Debug)]
 pub struct Collector<'a> {
@@ -101,42 +104,32 @@ impl<'a> Collector<'a> {
 
     /// Decides what the artifact is and what Syft is to read.
     pub fn finish(mut self, root: &RootFacts<'_>) -> Result<Recognized, RecognitionError> {
-        let form = self.root_form(root);
+        let mut form = self.root_form(root);
         let mut reasons = Vec::new();
         let mut conda = None;
         let mut identities = Vec::new();
-        match form {
-            Form::CondaPackage if self.hint == ArtifactType::Conda => {
-                let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
-                self.layout.clear()?;
-                self.layout.write("conda-meta/package.json", &index)?;
-                self.layout.rename("conda-meta/package.json", "info/index.json");
-                identities.extend(
-                    facts
-                        .coordinates()
-                        .and_then(|c| c.identify("info/index.json".into()))
-                        .ok(),
-                );
-                conda = Some(facts);
+        if form == Form::CondaPackage && self.hint == ArtifactType::Conda {
+            let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
+            self.lay_out_conda(&index)?;
+            let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
+            identities.extend(identity.ok());
+            conda = Some(facts);
+        } else if root.is_opaque {
+            form = self.opaque(root, &mut identities)?;
+        } else {
+            match form {
+                Form::JavaArchive => {
+                    self.layout.clear()?;
+                    self.expected.clear();
+                    self.link(root, "artifact.jar")?;
+                }
+                Form::DebPackage => self.link(root, "artifact.deb")?,
+                Form::RpmPackage => self.link(root, "artifact.rpm")?,
+                Form::AlpinePackage => self.write_alpine()?,
+                _ => {}
             }
-            Form::JavaArchive => {
-                self.layout.clear()?;
-                self.expected.clear();
-                self.link(root, "artifact.jar")?;
-            }
-            Form::DebPackage => self.link(root, "artifact.deb")?,
-            Form::RpmPackage => self.link(root, "artifact.rpm")?,
-            Form::AlpinePackage => self.write_alpine()?,
-            _ => {}
-        }
-        if conda.is_none() {
             identities = self.identities(form, &mut reasons);
         }
-        let form = if root.is_opaque {
-            self.opaque(root, &mut identities)?
-        } else {
-            form
-        };
         self.reasons(form, &identities, &mut reasons);
         Ok(Recognized {
             form,
@@ -154,6 +147,17 @@ impl<'a> Collector<'a> {
             conda,
             renamed: self.layout.into_renamed(),
         })
+    }
+
+    /// The index as it is, and nothing else, where Syft looks for installed Conda packages.
+    fn lay_out_conda(&mut self, index: &[u8]) -> io::Result<()> {
+        const INSTALLED: &str = "conda-meta/package.json";
+        self.layout.clear()?;
+        self.expected.clear();
+        self.layout.write(INSTALLED, index)?;
+        self.layout.rename(INSTALLED, CONDA_INDEX);
+        self.expect(INSTALLED.to_owned(), CONDA_INDEX.to_owned());
+        Ok(())
     }
 
     fn root_form(&self, root: &RootFacts<'_>) -> Form {

@@ -25,6 +25,9 @@ const MAX_UNITS: usize = 4096;
 /// Where the payload of a package that has no container of its own around it is laid out.
 const PAYLOAD: &str = "payload!/";
 
+/// Where a Conda package describes itself.
+const CONDA_INDEX: &str = "info/index.json";
+
 /// The sink of one run. See the module's documentation for what it does with what it hears.
 #[derive(Debug)]
 pub struct Collector<'a> {
@@ -101,42 +104,33 @@ impl<'a> Collector<'a> {
 
     /// Decides what the artifact is and what Syft is to read.
     pub fn finish(mut self, root: &RootFacts<'_>) -> Result<Recognized, RecognitionError> {
-        let form = self.root_form(root);
+        let mut form = self.root_form(root);
         let mut reasons = Vec::new();
         let mut conda = None;
         let mut identities = Vec::new();
-        match form {
-            Form::CondaPackage if self.hint == ArtifactType::Conda => {
-                let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
-                self.layout.clear()?;
-                self.layout.write("conda-meta/package.json", &index)?;
-                self.layout.rename("conda-meta/package.json", "info/index.json");
-                identities.extend(
-                    facts
-                        .coordinates()
-                        .and_then(|c| c.identify("info/index.json".into()))
-                        .ok(),
-                );
-                conda = Some(facts);
+        if form == Form::CondaPackage && self.hint == ArtifactType::Conda {
+            let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
+            self.lay_out_conda(&index)?;
+            let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
+            identities.extend(identity.ok());
+            conda = Some(facts);
+        } else if root.is_opaque {
+            form = self.opaque(root, &mut identities)?;
+        } else {
+            match form {
+                Form::JavaArchive => {
+                    self.layout.clear()?;
+                    self.expected.clear();
+                    let name = self.java_name();
+                    self.link(root, &name)?;
+                }
+                Form::DebPackage => self.link(root, "artifact.deb")?,
+                Form::RpmPackage => self.link(root, "artifact.rpm")?,
+                Form::AlpinePackage => self.write_alpine()?,
+                _ => {}
             }
-            Form::JavaArchive => {
-                self.layout.clear()?;
-                self.expected.clear();
-                self.link(root, "artifact.jar")?;
-            }
-            Form::DebPackage => self.link(root, "artifact.deb")?,
-            Form::RpmPackage => self.link(root, "artifact.rpm")?,
-            Form::AlpinePackage => self.write_alpine()?,
-            _ => {}
-        }
-        if conda.is_none() {
             identities = self.identities(form, &mut reasons);
         }
-        let form = if root.is_opaque {
-            self.opaque(root, &mut identities)?
-        } else {
-            form
-        };
         self.reasons(form, &identities, &mut reasons);
         Ok(Recognized {
             form,
@@ -154,6 +148,17 @@ impl<'a> Collector<'a> {
             conda,
             renamed: self.layout.into_renamed(),
         })
+    }
+
+    /// The index as it is, and nothing else, where Syft looks for installed Conda packages.
+    fn lay_out_conda(&mut self, index: &[u8]) -> io::Result<()> {
+        const INSTALLED: &str = "conda-meta/package.json";
+        self.layout.clear()?;
+        self.expected.clear();
+        self.layout.write(INSTALLED, index)?;
+        self.layout.rename(INSTALLED, CONDA_INDEX);
+        self.expect(INSTALLED.to_owned(), CONDA_INDEX.to_owned());
+        Ok(())
     }
 
     fn root_form(&self, root: &RootFacts<'_>) -> Form {
@@ -174,6 +179,33 @@ impl<'a> Collector<'a> {
         self.layout.rename(name, "");
         self.expect(name.to_owned(), String::new());
         Ok(())
+    }
+
+    /// Syft reads name and version from the file name too and reports a second, wrong package when they differ from
+    /// the jar's only `pom.properties`. So the jar gets the name that Maven gives it, if that is plain text.
+    fn java_name(&self) -> String {
+        let suffix = match self.hint {
+            ArtifactType::War => "war",
+            ArtifactType::Ear => "ear",
+            _ => "jar",
+        };
+        let mut own = self
+            .found
+            .iter()
+            .filter(|f| f.unit.is_empty() && f.candidate == Some(Candidate::PomProperties));
+        let plain = |text: &str| {
+            (1..=100).contains(&text.len())
+                && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        };
+        match (own.next().map(|f| &f.coordinates), own.next()) {
+            (Some(Ok(c)), None) if plain(&c.name) && plain(&c.version) => {
+                format!("{}-{}.{suffix}", c.name, c.version)
+            }
+            _ => format!("artifact.{suffix}"),
+        }
     }
 
     /// Syft has no cataloguer for an Alpine package, but one for the database of installed ones.
@@ -557,5 +589,231 @@ fn reason(code: PartialCode, detail: &impl ToString) -> PartialReason {
     PartialReason {
         code,
         detail: detail.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Collector;
+    use crate::archive::{Container, Entry, EntryKind, EntrySink, Interest};
+    use crate::recognition::{Distribution, Form, LayoutLimits, RecognitionError, Recognized, RootFacts};
+    use assay_schemas::ArtifactType as Type;
+    use assay_schemas::catalog::PartialCode;
+    use std::path::Path;
+
+    /// (containers around it, path, content)
+    type File<'a> = (&'a [&'a str], &'a str, &'a [u8]);
+
+    fn feed(
+        dir: &Path,
+        hint: Type,
+        distribution: Option<Distribution>,
+        root: Container,
+        files: &[File<'_>],
+    ) -> Result<Recognized, RecognitionError> {
+        let artifact = dir.join("artifact");
+        std::fs::write(&artifact, b"bytes").unwrap();
+        let layout = dir.join("layout");
+        let mut collector = Collector::new(hint, &layout, LayoutLimits::default(), distribution);
+        for (within, path, content) in files {
+            let within: Vec<String> = within.iter().map(|w| (*w).to_owned()).collect();
+            let container = if within.is_empty() { root } else { Container::Tar };
+            let entry = Entry {
+                path,
+                within: &within,
+                container,
+                kind: EntryKind::File,
+                declared_size: None,
+            };
+            if collector.begin(&entry) == Interest::Content {
+                // One byte at a time: no decision may depend on how the bytes arrive.
+                for byte in *content {
+                    collector.chunk(&[*byte]).unwrap();
+                }
+                collector.end().unwrap();
+            }
+        }
+        collector.finish(&RootFacts {
+            is_opaque: files.is_empty(),
+            is_rpm: false,
+            input_bytes: 5,
+            path: &artifact,
+        })
+    }
+
+    fn purls(recognized: &Recognized) -> Vec<&str> {
+        recognized.identities.iter().map(|i| i.purl.as_str()).collect()
+    }
+
+    fn codes(recognized: &Recognized) -> Vec<PartialCode> {
+        recognized.reasons.iter().map(|r| r.code).collect()
+    }
+
+    #[test]
+    fn an_npm_package_and_what_is_bundled_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let files: [File<'_>; 3] = [
+            (
+                &[],
+                "package/package.json",
+                br#"{"name":"@s/a","version":"1.0.0"}"#,
+            ),
+            (
+                &[],
+                "package/test/package.json",
+                br#"{"name":"fixture","version":"1.0.0"}"#,
+            ),
+            (
+                &[],
+                "package/node_modules/b/package.json",
+                br#"{"name":"b","version":"2.0.0"}"#,
+            ),
+        ];
+        let r = feed(dir.path(), Type::Tgz, None, Container::Tar, &files).unwrap();
+        assert_eq!(r.form, Form::NpmPackage);
+        assert_eq!(purls(&r), ["pkg:npm/%40s/a@1.0.0"]);
+        assert_eq!((r.laid_out_files, codes(&r)), (2, vec![]));
+        assert!(!dir.path().join("layout/package/test").exists());
+    }
+
+    #[test]
+    fn a_package_inside_an_archive_is_named_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let files: [File<'_>; 3] = [
+            (&[], "deps/a.tgz", b"\x1f\x8b"),
+            (
+                &["deps/a.tgz"],
+                "package/package.json",
+                br#"{"name":"a","version":"1.0.0"}"#,
+            ),
+            (&["deps/a.tgz"], "package/yarn.lock", b"x"),
+        ];
+        let r = feed(dir.path(), Type::Zip, None, Container::Zip, &files).unwrap();
+        assert_eq!(r.form, Form::Archive);
+        assert_eq!(
+            r.identities.first().unwrap().location,
+            "deps/a.tgz!/package/package.json"
+        );
+        assert!(dir.path().join("layout/deps/a.tgz!/package/yarn.lock").exists());
+    }
+
+    #[test]
+    fn a_known_type_without_a_name_is_partial_and_an_archive_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let cases: [(Type, &str, &[u8], Vec<PartialCode>); 5] = [
+            (Type::Whl, "a.txt", b"", vec![PartialCode::IdentityUnknown]),
+            (
+                Type::Tgz,
+                "package/package.json",
+                b"{",
+                vec![PartialCode::IdentityUnknown],
+            ),
+            (
+                Type::Crate,
+                "a-1/Cargo.toml",
+                b"[package]",
+                vec![PartialCode::IdentityUnknown],
+            ),
+            (
+                Type::Ipa,
+                "Payload/a.app/Info.plist",
+                b"",
+                vec![PartialCode::UnsupportedFormat],
+            ),
+            (Type::Zip, "a.txt", b"", vec![]),
+        ];
+        for (index, (hint, path, content, want)) in cases.into_iter().enumerate() {
+            let dir = dir.path().join(index.to_string());
+            std::fs::create_dir(&dir).unwrap();
+            let container = if path.starts_with("Payload") || hint == Type::Zip {
+                Container::Zip
+            } else {
+                Container::Tar
+            };
+            let r = feed(&dir, hint, None, container, &[(&[], path, content)]).unwrap();
+            assert_eq!(codes(&r), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_jar_gets_the_name_that_its_properties_give() {
+        let dir = tempfile::tempdir().unwrap();
+        let files: [File<'_>; 2] = [
+            (
+                &[],
+                "META-INF/maven/g/a/pom.properties",
+                b"groupId=g\nartifactId=a\nversion=1\n",
+            ),
+            (&[], "lib/b.jar", b"PK"),
+        ];
+        let r = feed(dir.path(), Type::Zip, None, Container::Zip, &files).unwrap();
+        assert_eq!(r.form, Form::JavaArchive);
+        assert_eq!(purls(&r), ["pkg:maven/g/a@1"]);
+        assert!(dir.path().join("layout/a-1.jar").exists());
+        assert!(
+            !dir.path().join("layout/lib").exists(),
+            "Syft finds it in the jar"
+        );
+        assert_eq!(r.location("/a-1.jar"), "");
+    }
+
+    #[test]
+    fn system_packages_want_a_distribution() {
+        for (hint, purl, want) in [
+            (
+                None,
+                "pkg:apk/alpine/a@1?arch=x86",
+                vec![PartialCode::DistroUnknown],
+            ),
+            (
+                Distribution::new("alpine", "3.17"),
+                "pkg:apk/alpine/a@1?arch=x86&distro=alpine-3.17",
+                vec![],
+            ),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let known = hint.is_some();
+            let files: [File<'_>; 2] = [
+                (&[], ".PKGINFO", b"pkgname = a\npkgver = 1\narch = x86\n"),
+                (&[], "lib/apk/db/installed", b"P:evil\nV:1\n\n"),
+            ];
+            let r = feed(dir.path(), Type::Apk, hint, Container::Tar, &files).unwrap();
+            assert_eq!(
+                (r.form, purls(&r), codes(&r)),
+                (Form::AlpinePackage, vec![purl], want)
+            );
+            assert_eq!(dir.path().join("layout/etc/os-release").exists(), known);
+            assert!(dir.path().join("layout/payload!/lib/apk/db/installed").exists());
+        }
+    }
+
+    #[test]
+    fn a_conda_package_is_its_index_and_nothing_else() {
+        let index: &[u8] = br#"{"name":"a","version":"1","build":"0","build_number":0}"#;
+        let good: [File<'_>; 2] = [(&[], "info/index.json", index), (&[], "a/Cargo.lock", b"x")];
+        let dir = tempfile::tempdir().unwrap();
+        let r = feed(dir.path(), Type::Conda, None, Container::Tar, &good).unwrap();
+        assert_eq!(
+            std::fs::read(dir.path().join("layout/conda-meta/package.json")).unwrap(),
+            index
+        );
+        assert_eq!((r.laid_out_files, purls(&r)), (1, vec!["pkg:conda/a@1?build=0"]));
+        let twice: [File<'_>; 2] = [
+            (&[], "info/index.json", index),
+            (&["x"], "info/index.json", index),
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        let error = feed(dir.path(), Type::Conda, None, Container::Tar, &twice).unwrap_err();
+        assert_eq!(error.code().as_str(), "CONDA_INDEX_DUPLICATE");
+        let error = feed(dir.path(), Type::Conda, None, Container::Tar, &[]).unwrap_err();
+        assert_eq!(error.code().as_str(), "CONDA_PACKAGE_INVALID");
+    }
+
+    #[test]
+    fn bytes_of_no_known_kind_are_opaque_but_laid_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let r = feed(dir.path(), Type::Unknown, None, Container::Tar, &[]).unwrap();
+        assert_eq!((r.form, r.laid_out_files, codes(&r)), (Form::Opaque, 1, vec![]));
+        assert!(dir.path().join("layout/artifact").exists());
     }
 }

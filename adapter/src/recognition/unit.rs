@@ -113,6 +113,8 @@ const SIGNS: &[&str] = &[
     "debian-binary",
     "data.tar.gz",
     "FILES.json",
+    ".BUILDINFO",
+    ".MTREE",
 ];
 
 impl Unit {
@@ -182,7 +184,8 @@ impl Unit {
             Form::CondaPackage
         } else if has(Candidate::Gem) && sign("data.tar.gz") {
             Form::RubyGem
-        } else if has(Candidate::Alpine) {
+        // An Arch package has a `.PKGINFO` too, and these beside it.
+        } else if has(Candidate::Alpine) && !sign(".BUILDINFO") && !sign(".MTREE") {
             Form::AlpinePackage
         } else if has(Candidate::Ansible) && sign("FILES.json") {
             Form::AnsibleCollection

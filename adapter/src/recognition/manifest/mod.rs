@@ -21,6 +21,7 @@ mod python;
 mod rpm;
 mod xml;
 
+pub use self::rpm::rpm;
 pub use alpine::{AlpinePackage, alpine};
 pub use ansible::ansible;
 pub use cargo::cargo;
@@ -35,7 +36,6 @@ pub use maven::{pom, pom_properties};
 pub use npm::npm;
 pub use nuget::nuget;
 pub use python::python;
-pub use rpm::rpm;
 
 /// Largest manifest that is read, bytes.
 pub const MAX_MANIFEST_BYTES: usize = 2 * 1024 * 1024;

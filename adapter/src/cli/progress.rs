@@ -11,20 +11,20 @@ use std::time::Duration;
 
 /// One file's progress. Draws nothing when standard error is no terminal.
 #[derive(Debug)]
-pub struct Progress {
+pub(super) struct Progress {
     bar: ProgressBar,
     name: String,
 }
 
 impl Progress {
     /// Progress of the file at `path`.
-    pub fn new(path: &Path) -> Self {
+    pub(super) fn new(path: &Path) -> Self {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         Self { bar: ProgressBar::new_spinner(), name: crate::problem::sanitize(&name, 60) }
     }
 
     /// The file of this many bytes is being read.
-    pub fn reading(&self, size: u64) {
+    pub(super) fn reading(&self, size: u64) {
         self.bar.set_length(size);
         if let Ok(style) = ProgressStyle::with_template("{msg} {bar:24} {bytes}/{total_bytes}") {
             self.bar.set_style(style);
@@ -33,7 +33,7 @@ impl Progress {
     }
 
     /// The blocks of a file, counted and turned into body frames.
-    pub fn count<S>(&self, blocks: S) -> impl Stream<Item = io::Result<Frame<Bytes>>> + Unpin + use<S>
+    pub(super) fn count<S>(&self, blocks: S) -> impl Stream<Item = io::Result<Frame<Bytes>>> + Unpin + use<S>
     where
         S: Stream<Item = io::Result<Bytes>> + Unpin,
     {
@@ -47,7 +47,7 @@ impl Progress {
     }
 
     /// An engine runs.
-    pub fn stage(&self, what: &str) {
+    pub(super) fn stage(&self, what: &str) {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             self.bar.set_style(style);
         }
@@ -56,7 +56,7 @@ impl Progress {
     }
 
     /// Removes the line.
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -9,7 +9,7 @@ use crate::engine::syft::{CatalogFacts, CatalogJob, Source};
 use crate::http::upload::Received;
 use crate::problem::{Problem, sanitize};
 use crate::recognition::{
-    Collector, Distribution, ExpectedFile, Form, LayoutLimits, Recognized, RootFacts,
+    Collector, CondaFacts, Distribution, ExpectedFile, Form, LayoutLimits, Recognized, RootFacts,
 };
 use crate::run::RunContext;
 use crate::sbom::budget;
@@ -149,7 +149,7 @@ fn respond(
     let projection = sbom.projection;
     let conda = recognized.conda.as_ref();
     if let Some(conda) = conda
-        && !projection.components.iter().any(|c| conda.is_cataloged_as(c))
+        && !projection.components.iter().any(|component| is_conda_package(component, conda))
     {
         return Err(Problem::new(Code::CondaCatalogEmpty, "the cataloguer did not find the Conda package"));
     }
@@ -212,12 +212,27 @@ const MAX_UNYIELDING: usize = 64;
 fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String> {
     let found: BTreeSet<&str> =
         components.iter().flat_map(|c| &c.locations).map(|location| location.trim_start_matches('/')).collect();
+    let yields = |file: &ExpectedFile| {
+        if file.location.is_empty() {
+            return !found.is_empty();
+        }
+        let inside = format!("{}!/", file.location);
+        found.contains(file.location.as_str())
+            || found.range(inside.as_str()..).next().is_some_and(|location| location.starts_with(&inside))
+    };
     expected
         .iter()
-        .filter(|file| !found.iter().any(|location| file.is_covered_by(location)))
-        .map(|file| sanitize(&file.path, 200))
+        .filter(|file| !yields(file))
+        .map(|file| sanitize(&file.location, 200))
         .take(MAX_UNYIELDING)
         .collect()
+}
+
+/// Whether a component is the Conda package that the artifact's index names.
+fn is_conda_package(component: &Component, conda: &CondaFacts) -> bool {
+    component.name == conda.name
+        && component.version.as_deref() == Some(&conda.version)
+        && component.properties.get("syft:package:type").is_some_and(|kind| kind.eq_ignore_ascii_case("conda"))
 }
 
 /// Why an inventory may miss something, seen from its contents: nothing found in a known package type is never

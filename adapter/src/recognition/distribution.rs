@@ -29,6 +29,12 @@ impl Distribution {
         })
     }
 
+    /// The distribution that a host or a user names as `id:version`, in lower case.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, version) = text.split_once(':')?;
+        Self::new(id, version)
+    }
+
     /// The namespace of this distribution's purls, as Syft writes it.
     pub fn purl_namespace(&self) -> &str {
         match self.id.as_str() {

@@ -244,6 +244,10 @@ fn inside_the_artifact(component: &RawValue, prefix: &str) -> String {
         let property = Object::of(raw);
         (property.text("name")? == "syft:metadata:virtualPath").then(|| property.text("value"))?
     });
+    // A package that is only a part of its jar has its coordinates at the end of the virtual path.
+    let marker = [fields.text("group"), fields.text("name")]
+        .map(|part| format!(":{}", part.unwrap_or_default()))
+        .concat();
     let rewritten: Vec<String> = properties
         .iter()
         .map(|raw| {
@@ -256,6 +260,7 @@ fn inside_the_artifact(component: &RawValue, prefix: &str) -> String {
                 return raw.get().to_owned();
             }
             let path = virtual_path.as_deref().unwrap_or(prefix);
+            let path = path.strip_suffix(marker.as_str()).unwrap_or(path);
             let path = match path.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(':')) {
                 Some(inner) => format!("/{}", inner.trim_start_matches('/')),
                 None => "/".to_owned(),

@@ -263,6 +263,8 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
     };
     let virtual_path =
         properties.iter().filter_map(named).find(|(name, _)| name == "syft:metadata:virtualPath").map(|(_, v)| v);
+    // A package that is only a part of its jar has its coordinates at the end of the virtual path.
+    let marker = [fields.text("group"), fields.text("name")].map(|part| format!(":{}", part.unwrap_or_default())).concat();
     let mut has_changed = false;
     let rewritten: Vec<String> = properties
         .iter()
@@ -277,6 +279,7 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
             let precise = virtual_path
                 .as_deref()
                 .filter(|precise| precise.strip_prefix(&value).is_some_and(|rest| rest.starts_with(':')));
+            let precise = precise.map(|precise| precise.strip_suffix(marker.as_str()).unwrap_or(precise));
             let path = location(precise.unwrap_or(&value), renamed);
             if path == value {
                 return raw.get().to_owned();

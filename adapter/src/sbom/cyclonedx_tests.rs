@@ -136,3 +136,20 @@ fn spellings_of_one_package_are_one_key() {
     }
     assert_ne!(package_key("pkg:npm/a-b@1"), package_key("pkg:npm/a_b@1"));
 }
+
+#[test]
+fn locations_are_paths_inside_the_artifact() {
+    let cases = [
+        ("/artifact.war", "/"),
+        ("/artifact.war:g:a", "/"),
+        ("/artifact.war:WEB-INF/lib/x.jar:g:a", "/WEB-INF/lib/x.jar"),
+        ("/artifact.war:x.jar:META-INF/y.jar", "/x.jar:META-INF/y.jar"),
+    ];
+    for (virtual_path, want) in cases {
+        let document = DOCUMENT
+            .replace(r#""name":"a""#, r#""group":"g","name":"a""#)
+            .replace("/artifact.war:WEB-INF/lib/a.jar", virtual_path);
+        let done = normalize(document.as_bytes(), &[], &ORIGIN).unwrap();
+        assert_eq!(done.projection.components[0].locations, [want], "{virtual_path}");
+    }
+}

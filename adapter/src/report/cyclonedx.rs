@@ -32,7 +32,7 @@ pub fn cyclonedx_files(scanned: &[ScannedArtifact]) -> Vec<(String, &[u8])> {
         .iter()
         .map(|artifact| {
             let base = safe_name(&artifact.path);
-            let name = (1_usize..)
+            let name = (1..=scanned.len())
                 .map(|n| match n {
                     1 => format!("{base}.cdx.json"),
                     n => format!("{base}-{n}.cdx.json"),

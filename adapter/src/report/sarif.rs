@@ -310,7 +310,9 @@ mod tests {
 
     fn validated(scanned: &[ScannedArtifact]) -> Value {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sarif-2.1.0.schema.json");
-        let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        // The published schema has a stray bracket in its pattern of language tags, which strict readers refuse.
+        let text = std::fs::read_to_string(path).unwrap().replace("{2}]?$", "{2}$");
+        let schema = serde_json::from_str(&text).unwrap();
         let validator = jsonschema::options()
             .should_validate_formats(true)
             .build(&schema)

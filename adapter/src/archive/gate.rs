@@ -167,12 +167,8 @@ impl<'g> Parent<'_, 'g> {
         match self {
             Self::Artifact(root) => Ok(Level::root(root.gate)),
             Self::Entry(level, name) => {
-                let depth = level
-                    .gate
-                    .budget
-                    .borrow_mut()
-                    .descend(level.depth)
-                    .map_err(|overrun| level.over(overrun, name))?;
+                let descended = level.gate.budget.borrow_mut().descend(level.depth);
+                let depth = descended.map_err(|overrun| level.over(overrun, name))?;
                 Ok(Level {
                     depth,
                     system: level.holds_system,

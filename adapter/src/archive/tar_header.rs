@@ -254,7 +254,7 @@ mod tests {
                 ..Pax::default()
             }
         );
-        assert!(!Pax::parse(b"16 comment=hello\n").unwrap().changes_reading());
+        assert!(!Pax::parse(b"17 comment=hello\n").unwrap().changes_reading());
         assert!(!Pax::parse(b"8 path=\n").unwrap().changes_reading());
         for bad in [
             &b"0 path=a\n"[..],

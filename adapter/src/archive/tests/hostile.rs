@@ -1,7 +1,7 @@
 //! What must be refused, and by which rule.
 
 use super::super::{GateLimits, Profile};
-use super::{LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, refused, refused_with, run, tar, tar_record, zip};
+use super::{LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, refused, refused_with, rpm_package, run, tar, tar_record, zip};
 use crate::run::RunContext;
 use assay_schemas::Code;
 use std::time::Duration;
@@ -48,7 +48,7 @@ fn compression_bombs() {
     assert_eq!(refused(&gzip(&zeros)), Code::ArchiveExpansionRatio);
     assert_eq!(refused(&zip(&[("a", &zeros)])), Code::ArchiveExpansionRatio);
     let second = [gzip(&tar(&[("a", b"1")])), gzip(&zeros)].concat();
-    assert_eq!(refused(&second), Code::ArchiveInvalid);
+    assert_eq!(refused(&second), Code::ArchiveExpansionRatio);
     let large = GateLimits {
         max_single_file_bytes: 1000,
         ..LIMITS
@@ -108,7 +108,7 @@ fn tars_that_two_readers_read_differently() {
     for (what, bytes) in [
         ("sizes", [pax(b"10 size=0\n"), file(512, &[b'x'; 512])].concat()),
         ("global path", [tar_record(b"g", b'g', b"", 12, b"12 path=a/b\n"), file(0, b"")].concat()),
-        ("two pax", [pax(b"9 mtime=1"), file(0, b"")].concat()),
+        ("two pax", [pax(b"10 mtime=1\n"), pax(b"10 mtime=1\n"), file(0, b"")].concat()),
         ("lonely", pax(b"12 path=a/b\n")),
         ("directory", tar_record(b"a/", b'5', b"", 512, &[0; 512])),
         ("symlink", tar_record(b"a", b'2', b"b", 512, &[0; 512])),
@@ -213,19 +213,17 @@ fn decoders_have_a_memory_limit() {
 
 #[test]
 fn rpms_with_a_broken_envelope() {
-    let mut good = Vec::new();
-    rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo")
-        .build()
-        .unwrap()
-        .write(&mut good)
-        .unwrap();
+    let good = rpm_package(&cpio(&[]));
+    assert_eq!(passes(&good).0.entries, 0);
     let mut count = good.clone();
     count[96 + 8] = 0xff;
     assert_eq!(refused(&count), Code::RpmInvalid);
     let mut offset = good.clone();
     offset[96 + 16 + 8] = 0x7f;
     assert_eq!(refused(&offset), Code::RpmInvalid);
-    for length in [50, 100, 200, 300] {
+    assert_eq!(refused(&rpm_package(b"")), Code::RpmPayloadInvalid);
+    assert_eq!(refused(&rpm_package(b"garbage")), Code::RpmPayloadInvalid);
+    for length in [50, 100, 115, 150] {
         assert_eq!(refused(&good[..length]), Code::RpmInvalid, "{length}");
     }
 }

@@ -144,7 +144,9 @@ impl BufRead for Limited<'_> {
 
     fn consume(&mut self, amount: usize) {
         self.source.consume(amount);
-        self.remaining = self.remaining.saturating_sub(u64::try_from(amount).unwrap_or(u64::MAX));
+        self.remaining = self
+            .remaining
+            .saturating_sub(u64::try_from(amount).unwrap_or(u64::MAX));
     }
 }
 
@@ -370,10 +372,7 @@ mod tests {
         let mut out = Vec::new();
         view.read_to_end(&mut out).unwrap();
         assert_eq!(out, b"abcd");
-        assert_eq!(
-            skip(&mut stream, 3).unwrap_err().kind(),
-            ErrorKind::UnexpectedEof
-        );
+        assert_eq!(skip(&mut stream, 3).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }
 
     #[test]
@@ -394,7 +393,10 @@ mod tests {
         let mut window = FileWindow::new(&file, data.len() as u64);
         assert_eq!(window.next_bytes(4).unwrap(), &data[..4]);
         window.seek(BUFFER_BYTES as u64 - 2, data.len() as u64);
-        assert_eq!(window.next_bytes(8).unwrap(), &data[BUFFER_BYTES - 2..BUFFER_BYTES + 6]);
+        assert_eq!(
+            window.next_bytes(8).unwrap(),
+            &data[BUFFER_BYTES - 2..BUFFER_BYTES + 6]
+        );
         window.seek(1, 4);
         let mut out = Vec::new();
         window.read_to_end(&mut out).unwrap();

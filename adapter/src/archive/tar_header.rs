@@ -283,7 +283,10 @@ mod tests {
         assert_eq!(parsed.size(), Ok(5));
         block[0] ^= 1;
         assert!(Header::parse(&block).is_err());
-        assert!(is_header(&block), "the magic is enough to know that it is meant as one");
+        assert!(
+            is_header(&block),
+            "the magic is enough to know that it is meant as one"
+        );
         block[257] = 0;
         assert!(!is_header(&block));
     }

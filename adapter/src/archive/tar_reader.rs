@@ -108,7 +108,10 @@ impl Reader {
                 let records = self.meta(level, source, size, META_RECORD_BYTES)?;
                 let pax = Pax::parse(&records).map_err(|fault| bad(level, fault))?;
                 if pax.changes_reading() {
-                    return Err(bad(level, "a global pax header that some readers apply and others ignore"));
+                    return Err(bad(
+                        level,
+                        "a global pax header that some readers apply and others ignore",
+                    ));
                 }
             }
             _ => self.entry(level, sink, source, header, size)?,

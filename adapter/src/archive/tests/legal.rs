@@ -66,7 +66,10 @@ fn every_member_of_a_gzip_is_one_stream() {
     let (head, tail) = bytes.split_at(700);
     let (inspection, recorder) = passes(&[gzip(head), gzip(b""), gzip(tail)].concat());
     assert_eq!(recorder.seen, ["a.txt", "b.txt"]);
-    assert_eq!((inspection.format, inspection.content), (Format::Gzip, Format::Tar));
+    assert_eq!(
+        (inspection.format, inspection.content),
+        (Format::Gzip, Format::Tar)
+    );
     assert_eq!(inspection.expanded_bytes, bytes.len() as u64);
     assert_eq!(inspection.nested_archives, 0);
 }
@@ -128,7 +131,12 @@ fn a_compressed_file_that_is_no_archive_is_one_entry() {
 #[test]
 fn zips_with_prefix_comment_and_nested_archives() {
     let inner = zip(&[("in.txt", b"deep")]);
-    let outer = zip(&[("lib/a.jar", &inner), ("b.txt", b"flat"), ("empty.jar", b""), ("c.jar", b"pointer")]);
+    let outer = zip(&[
+        ("lib/a.jar", &inner),
+        ("b.txt", b"flat"),
+        ("empty.jar", b""),
+        ("c.jar", b"pointer"),
+    ]);
     let expected = ["lib/a.jar", "lib/a.jar!/in.txt", "b.txt", "empty.jar", "c.jar"];
     assert_eq!(passes(&outer).1.seen, expected);
     let (inspection, recorder) = passes(&[b"#!/bin/sh\nexec java -jar $0\n", &outer[..]].concat());
@@ -144,7 +152,10 @@ fn zips_with_prefix_comment_and_nested_archives() {
 
 #[test]
 fn an_archive_that_the_sink_wants_is_handed_over_before_its_entries() {
-    let bytes = tar(&[("in.tar.gz", &gzip(&tar(&[("a", b"1")]))), ("b.zip", &zip(&[("c", b"2")]))]);
+    let bytes = tar(&[
+        ("in.tar.gz", &gzip(&tar(&[("a", b"1")]))),
+        ("b.zip", &zip(&[("c", b"2")])),
+    ]);
     let mut recorder = Recorder {
         wants_all: true,
         ..Recorder::default()
@@ -213,9 +224,29 @@ fn cpio_and_rpm() {
 
 #[test]
 fn what_is_no_archive_is_opaque() {
-    for bytes in [&b""[..], b"text", b"\x78\x9c not zlib", b"]\0\0 neither lzma", b"PK"] {
+    for bytes in [
+        &b""[..],
+        b"text",
+        b"\x78\x9c not zlib",
+        b"]\0\0 neither lzma",
+        b"PK",
+    ] {
         let (inspection, recorder) = passes(bytes);
         assert_eq!(inspection.format, Format::Opaque);
         assert!(recorder.seen.is_empty());
     }
+}
+
+#[test]
+fn a_broken_archive_that_is_not_named_like_one_is_a_file() {
+    let escaping = tar_record(b"../x", b'0', b"", 0, b"");
+    let damaged = &gzip(&[7; 3000])[..20];
+    let (inspection, recorder) = passes(&tar(&[
+        ("a.part", &escaping),
+        ("b.bin", damaged),
+        ("c.bin", b"PK\x03\x04"),
+        ("d.txt", b"1"),
+    ]));
+    assert_eq!(inspection.unopened, 3);
+    assert_eq!(recorder.contents.last().unwrap(), b"1");
 }

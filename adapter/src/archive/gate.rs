@@ -96,7 +96,7 @@ fn inspect_root(
     }
     match format {
         Format::Opaque => {
-            let is_tar = size >= 1024 && size % 512 == 0 && is_zero(&root, &mut window)?;
+            let is_tar = size >= 1024 && size.is_multiple_of(512) && is_zero(&root, &mut window)?;
             let format = if is_tar { Format::Tar } else { Format::Opaque };
             Ok((format, format))
         }

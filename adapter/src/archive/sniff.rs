@@ -134,12 +134,8 @@ pub fn sniff_nested(head: &[u8], name: &str) -> Format {
             Format::Opaque
         }
         Format::Lzma if !has_suffix(name, ".lzma") => Format::Opaque,
-        Format::Tar
-            if !(tar_header::has_checksum(head) && tar_header::has_magic(head))
-                && !has_suffix(name, ".tar") =>
-        {
-            Format::Opaque
-        }
+        Format::Tar if has_suffix(name, ".tar") => Format::Tar,
+        Format::Tar if !tar_header::has_checksum(head) || !tar_header::has_magic(head) => Format::Opaque,
         Format::Zstd if !head.starts_with(&[0x28]) && !has_suffix(name, "zst") => Format::Opaque,
         other => other,
     }

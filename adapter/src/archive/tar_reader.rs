@@ -31,7 +31,7 @@ pub(super) fn read(
     };
     while let Some(block) = take_block::<BLOCK>(source).map_err(|e| level.broken(Format::Tar, e))? {
         if block == [0; BLOCK] {
-            reader.end(level, source)?;
+            Reader::end(level, source)?;
             break;
         }
         let header = Header::parse(&block).map_err(|fault| level.malformed(Format::Tar, fault, ""))?;
@@ -241,7 +241,7 @@ impl Reader {
     }
 
     /// After the first zero block only zeros may follow: some readers go on, and other formats may hide there.
-    fn end(&self, level: &Level<'_>, source: &mut dyn Source) -> Result<(), GateError> {
+    fn end(level: &Level<'_>, source: &mut dyn Source) -> Result<(), GateError> {
         if rest_is_zero(source).map_err(|e| level.broken(Format::Tar, e))? {
             Ok(())
         } else {
@@ -437,7 +437,7 @@ fn leading_map(source: &mut dyn Source) -> Result<(Vec<(u64, u64)>, u64), MapErr
 }
 
 fn block_lines(text: &[u8]) -> usize {
-    text.iter().filter(|&&b| b == b'\n').count()
+    text.split(|&b| b == b'\n').count() - 1
 }
 
 fn pairs(numbers: &[u64]) -> Result<Vec<(u64, u64)>, Fault> {

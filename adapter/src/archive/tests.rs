@@ -46,7 +46,8 @@ impl EntrySink for Recorder {
             path.push_str(" (decompressed)");
         }
         self.seen.push(path);
-        let wanted = entry.kind == EntryKind::File && (self.wants_all || entry.path.ends_with(".txt"));
+        let wanted =
+            entry.kind == EntryKind::File && (self.wants_all || super::sniff::has_suffix(entry.path, ".txt"));
         if wanted {
             self.open = true;
             self.contents.push(Vec::new());
@@ -81,7 +82,7 @@ fn run(
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    let context = RunContext::with_timeout(Duration::from_secs(60));
+    let context = RunContext::with_timeout(Duration::from_mins(1));
     let size = u64::try_from(bytes.len()).unwrap();
     let result = inspect(&file, size, scratch.path(), limits, profile, &context, sink);
     assert_eq!(

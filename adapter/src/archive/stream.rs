@@ -203,12 +203,13 @@ impl<'f> FileWindow<'f> {
     }
 
     fn refill(&mut self) -> io::Result<()> {
-        self.base = self.position;
-        self.filled = 0;
         let left = self.end.saturating_sub(self.position);
-        if left == 0 {
+        if u64::try_from(self.buffered().len()) == Ok(left) {
+            // All of the range is here; what is buffered behind it is wanted next.
             return Ok(());
         }
+        self.base = self.position;
+        self.filled = 0;
         // Reads past `end` are fine: neighbours are usually wanted next.
         self.filled = read_at(self.file, &mut self.buffer, self.position)?;
         Ok(())

@@ -52,7 +52,8 @@ pub(super) fn read(
         } else {
             let name = if let Some(length) = raw.strip_prefix(b"#1/") {
                 let length = decimal(length).filter(|&n| n <= size && n <= META_RECORD_BYTES);
-                let length = length.ok_or_else(|| level.malformed(Format::Ar, "a bad name length", &shown))?;
+                let length =
+                    length.ok_or_else(|| level.malformed(Format::Ar, "a bad name length", &shown))?;
                 data_size -= length;
                 let name = take_bytes(source, length).map_err(broken)?;
                 super::tar_header::until_nul(&name).to_vec()
@@ -61,7 +62,8 @@ pub(super) fn read(
                     .and_then(|n| usize::try_from(n).ok())
                     .and_then(|n| long_names.get(n..))
                     .and_then(|names| names.split(|&b| b == b'\n').next());
-                let name = name.ok_or_else(|| level.malformed(Format::Ar, "a name outside the table", &shown))?;
+                let name =
+                    name.ok_or_else(|| level.malformed(Format::Ar, "a name outside the table", &shown))?;
                 name.strip_suffix(b"/").unwrap_or(name).to_vec()
             } else {
                 raw.strip_suffix(b"/").unwrap_or(raw).to_vec()

@@ -213,12 +213,20 @@ mod tests {
         let mut budget = Budget::new(LIMITS, 1 << 30);
         budget.charge_bytes(2 << 20).unwrap();
         assert!(matches!(budget.charge_bytes(1), Err(Overrun::Expanded { .. })));
-        assert!(matches!(budget.charge_bytes(u64::MAX), Err(Overrun::Expanded { .. })));
+        assert!(matches!(
+            budget.charge_bytes(u64::MAX),
+            Err(Overrun::Expanded { .. })
+        ));
     }
 
     #[test]
     fn a_small_input_may_expand_to_the_floor_and_a_larger_one_a_thousandfold() {
-        for (input, limit) in [(0, 1 << 20), (1048, 1 << 20), (1049, 1_049_000), (1500, 1_500_000)] {
+        for (input, limit) in [
+            (0, 1 << 20),
+            (1048, 1 << 20),
+            (1049, 1_049_000),
+            (1500, 1_500_000),
+        ] {
             for (bytes, fits) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
                 let mut budget = Budget::new(LIMITS, input);
                 assert_eq!(budget.charge_bytes(bytes).is_ok(), fits, "{input} {bytes}");

@@ -68,9 +68,8 @@ impl Read for Decoder<'_> {
             }
             // An empty member, or the end of one.
             self.state = match std::mem::replace(&mut self.state, State::Done) {
-                State::Gzip(decoder) => {
-                    next_member(decoder.into_inner(), flate2::bufread::GzDecoder::new)?.map_or(State::Done, State::Gzip)
-                }
+                State::Gzip(decoder) => next_member(decoder.into_inner(), flate2::bufread::GzDecoder::new)?
+                    .map_or(State::Done, State::Gzip),
                 State::Bzip2(decoder) => next_member(decoder.into_inner(), bzip2::bufread::BzDecoder::new)?
                     .map_or(State::Done, State::Bzip2),
                 State::Xz(decoder) => end(decoder.into_inner())?,
@@ -94,7 +93,7 @@ fn next_member<'s, D>(
 }
 
 /// Only zeros may be left.
-fn end<'s>(source: &'s mut dyn Source) -> io::Result<State<'s>> {
+fn end(source: &mut dyn Source) -> io::Result<State<'_>> {
     if rest_is_zero(source)? {
         return Ok(State::Done);
     }

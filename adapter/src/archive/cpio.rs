@@ -119,7 +119,12 @@ fn entry(
             if level.rules(Rules::Posix) != Rules::System {
                 links.add(place, &target);
             }
-            level.announce(sink, Container::Cpio, place, EntryKind::Symlink { target: &target });
+            level.announce(
+                sink,
+                Container::Cpio,
+                place,
+                EntryKind::Symlink { target: &target },
+            );
             Ok(())
         }
         _ if level.is_layer() => skip(source, record.size).map_err(broken),
@@ -177,7 +182,10 @@ fn take_newc(source: &mut dyn Source, position: &mut u64) -> Result<Record, Faul
     let header = take_block::<110>(source)?.ok_or(CUT_OFF)?;
     let field = |index: usize| {
         let start = 6 + 8 * index;
-        header.get(start..start + 8).and_then(|field| radix(field, 16)).ok_or(NO_NUMBER)
+        header
+            .get(start..start + 8)
+            .and_then(|field| radix(field, 16))
+            .ok_or(NO_NUMBER)
     };
     let has_sum = header.get(5) == Some(&b'2');
     let sum = u32::try_from(field(12)?).map_err(|_| NO_NUMBER)?;
@@ -238,7 +246,10 @@ fn take_binary(
 
 fn take_stripped(source: &mut dyn Source, position: &mut u64, names: &Names) -> Result<Record, Fault> {
     let header = take_block::<14>(source)?.ok_or(CUT_OFF)?;
-    let index = header.get(6..).and_then(|field| radix(field, 16)).ok_or(NO_NUMBER)?;
+    let index = header
+        .get(6..)
+        .and_then(|field| radix(field, 16))
+        .ok_or(NO_NUMBER)?;
     *position += 14;
     align(source, position, 4)?;
     let Names::Listed(files) = names else {
@@ -296,7 +307,10 @@ impl<R: Read> Read for Summed<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(out)?;
         if count == 0 && !out.is_empty() && self.sum != self.expected {
-            return Err(io::Error::new(ErrorKind::InvalidData, "the data do not have the declared sum"));
+            return Err(io::Error::new(
+                ErrorKind::InvalidData,
+                "the data do not have the declared sum",
+            ));
         }
         for &byte in out.get(..count).unwrap_or_default() {
             self.sum = self.sum.wrapping_add(u32::from(byte));

@@ -192,6 +192,25 @@ impl GateError {
         }
     }
 
+    /// Whether it is about what an archive holds, not about a budget or the host.
+    pub(super) const fn is_about_content(&self) -> bool {
+        match self {
+            Self::Budget { .. } | Self::Stopped(_) | Self::Scratch(_) | Self::Input(_) | Self::Sink(_) => {
+                false
+            }
+            Self::Path { .. }
+            | Self::LinkTarget { .. }
+            | Self::Link { .. }
+            | Self::SpecialFile { .. }
+            | Self::Unreadable { .. }
+            | Self::Malformed { .. }
+            | Self::Decoder { .. }
+            | Self::Unsupported { .. }
+            | Self::Rpm { .. }
+            | Self::RpmPayload { .. } => true,
+        }
+    }
+
     /// Wraps it for its way through a reader; [`GateError::from_io`] takes it out again.
     pub(super) fn into_io(self) -> io::Error {
         io::Error::other(self)

@@ -39,7 +39,8 @@ pub struct Inspection {
     pub expanded_bytes: u64,
     /// Archives opened inside archives.
     pub nested_archives: u64,
-    /// Files inside whose format is recognised but not read (7z, RAR …): nobody has looked into them.
+    /// Files inside that look like archives and were not read to their end: formats that are recognised but not read
+    /// (7z, RAR …), and broken archives that are not named like one.
     pub unopened: u64,
 }
 
@@ -85,7 +86,9 @@ fn inspect_root(
 ) -> Result<(Format, Format), GateError> {
     let root = Level::root(gate);
     let mut window = FileWindow::new(file, size);
-    let head = window.peek(SNIFF_BYTES).map_err(|e| root.broken(Format::Opaque, e))?;
+    let head = window
+        .peek(SNIFF_BYTES)
+        .map_err(|e| root.broken(Format::Opaque, e))?;
     let format = sniff::sniff(head);
     if format == Format::Zip || (format == Format::Opaque && ends_as_zip(&root, file, size)?) {
         zip_reader::read(&root, sink, file, size)?;
@@ -93,7 +96,7 @@ fn inspect_root(
     }
     match format {
         Format::Opaque => {
-            let is_tar = size >= 1024 && size % 512 == 0 && is_zero(&root, &mut window)?;
+            let is_tar = size >= 1024 && size.is_multiple_of(512) && is_zero(&root, &mut window)?;
             let format = if is_tar { Format::Tar } else { Format::Opaque };
             Ok((format, format))
         }
@@ -167,12 +170,8 @@ impl<'g> Parent<'_, 'g> {
         match self {
             Self::Artifact(root) => Ok(Level::root(root.gate)),
             Self::Entry(level, name) => {
-                let depth = level
-                    .gate
-                    .budget
-                    .borrow_mut()
-                    .descend(level.depth)
-                    .map_err(|overrun| level.over(overrun, name))?;
+                let descended = level.gate.budget.borrow_mut().descend(level.depth);
+                let depth = descended.map_err(|overrun| level.over(overrun, name))?;
                 Ok(Level {
                     depth,
                     system: level.holds_system,
@@ -288,7 +287,12 @@ impl<'g> Level<'g> {
         checked.map_err(|overrun| self.over(overrun, name))
     }
 
-    pub(super) fn check_entry_ratio(&self, expanded: u64, compressed: u64, name: &str) -> Result<(), GateError> {
+    pub(super) fn check_entry_ratio(
+        &self,
+        expanded: u64,
+        compressed: u64,
+        name: &str,
+    ) -> Result<(), GateError> {
         let checked = self.gate.budget.borrow().check_entry_ratio(expanded, compressed);
         checked.map_err(|overrun| self.over(overrun, name))
     }
@@ -313,7 +317,13 @@ impl<'g> Level<'g> {
     }
 
     /// Announces something without content: a directory or a link. The archive's root itself is not announced.
-    pub(super) fn announce(&self, sink: &mut dyn EntrySink, container: Container, name: &str, kind: EntryKind<'_>) {
+    pub(super) fn announce(
+        &self,
+        sink: &mut dyn EntrySink,
+        container: Container,
+        name: &str,
+        kind: EntryKind<'_>,
+    ) {
         if !name.is_empty() {
             sink.begin(&Entry {
                 path: name,
@@ -356,17 +366,53 @@ impl<'g> Level<'g> {
         if may_be_zip || (opens && interest == Interest::Content) {
             self.spooled(sink, name, format, interest, content)
         } else if opens {
-            let mut bounded = Stream::new(SingleFile {
-                level: self,
-                name,
-                seen: 0,
-                inner: content,
-            });
-            open(&Parent::Entry(self, name), sink, format, &mut bounded, Charge::Bytes)?;
-            finish(self, format, name, &mut bounded)
+            self.in_place(sink, name, format, content)
         } else {
             self.drain(sink, name, interest, content, &mut |_| Ok(()))
         }
+    }
+
+    /// Opens an archive without a copy of it.
+    fn in_place(
+        &self,
+        sink: &mut dyn EntrySink,
+        name: &str,
+        format: Format,
+        content: &mut dyn Source,
+    ) -> Result<(), GateError> {
+        let outer_failed = Cell::new(false);
+        let mut bounded = Stream::new(SingleFile {
+            level: self,
+            name,
+            seen: 0,
+            inner: content,
+            failed: &outer_failed,
+        });
+        let opened = open(
+            &Parent::Entry(self, name),
+            sink,
+            format,
+            &mut bounded,
+            Charge::Bytes,
+        )
+        .and_then(|_| finish(self, format, name, &mut bounded));
+        match opened {
+            Err(error) if !outer_failed.get() => {
+                self.tolerate(name, error)?;
+                self.drain(sink, name, Interest::Skip, &mut bounded, &mut |_| Ok(()))
+            }
+            other => other,
+        }
+    }
+
+    /// A file that only looks like an archive, by its first bytes but not by its name, is opened because of the
+    /// budgets; that it is a broken one, or one with unsafe names, is no fault of the artifact: nobody else opens it.
+    fn tolerate(&self, name: &str, error: GateError) -> Result<(), GateError> {
+        if error.is_about_content() && !sniff::names_archive(name) {
+            self.gate.unopened.set(self.gate.unopened.get().saturating_add(1));
+            return Ok(());
+        }
+        Err(error)
     }
 
     /// Reads a file's content to its end, and gives every block to `also`.
@@ -418,16 +464,20 @@ impl<'g> Level<'g> {
             spool.write_all(bytes).map_err(GateError::Scratch)
         })?;
         let parent = Parent::Entry(self, name);
-        let behind_prefix = !format.is_archive() && sniff::names_zip(name) && ends_as_zip(self, &spool, size)?;
-        if format == Format::Zip || behind_prefix {
-            return zip_reader::read(&parent.enter()?, sink, &spool, size);
-        }
-        if format.is_archive() || format.is_compressed() {
+        let behind_prefix =
+            !format.is_archive() && sniff::names_zip(name) && ends_as_zip(self, &spool, size)?;
+        let opened = if format == Format::Zip || behind_prefix {
+            parent
+                .enter()
+                .and_then(|level| zip_reader::read(&level, sink, &spool, size))
+        } else if format.is_archive() || format.is_compressed() {
             let mut window = FileWindow::new(&spool, size);
-            open(&parent, sink, format, &mut window, Charge::Bytes)?;
-            return finish(self, format, name, &mut window);
-        }
-        Ok(())
+            open(&parent, sink, format, &mut window, Charge::Bytes)
+                .and_then(|_| finish(self, format, name, &mut window))
+        } else {
+            Ok(())
+        };
+        opened.or_else(|error| self.tolerate(name, error))
     }
 }
 
@@ -494,7 +544,13 @@ fn open_compressed(
         parent.beside()
     };
     level.charge_entry()?;
-    level.file(sink, Container::Compressed, &parent.content_name(), None, &mut plain)?;
+    level.file(
+        sink,
+        Container::Compressed,
+        &parent.content_name(),
+        None,
+        &mut plain,
+    )?;
     Ok(content)
 }
 
@@ -512,7 +568,11 @@ pub(super) fn decompress<'s>(
     }))
 }
 
-fn zip_from_stream(level: &Level<'_>, sink: &mut dyn EntrySink, source: &mut dyn Source) -> Result<(), GateError> {
+fn zip_from_stream(
+    level: &Level<'_>,
+    sink: &mut dyn EntrySink,
+    source: &mut dyn Source,
+) -> Result<(), GateError> {
     let mut spool = tempfile::tempfile_in(level.gate.scratch).map_err(GateError::Scratch)?;
     let mut size: u64 = 0;
     level.drain(sink, "", Interest::Skip, source, &mut |bytes| {
@@ -554,11 +614,13 @@ struct SingleFile<'s, 'g> {
     name: &'s str,
     seen: u64,
     inner: &'s mut dyn Source,
+    /// Set when the container around it, not the archive itself, is at fault.
+    failed: &'s Cell<bool>,
 }
 
 impl Read for SingleFile<'_, '_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(out)?;
+        let count = self.inner.read(out).inspect_err(|_| self.failed.set(true))?;
         self.seen = self.seen.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
         self.level
             .check_file(self.seen, self.name)

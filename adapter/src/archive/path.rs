@@ -136,10 +136,7 @@ fn check_target(raw: &[u8], rules: Rules) -> Result<Target<'_>, PathFault> {
         });
     }
     check_characters(raw, rules)?;
-    Ok(Target {
-        raw,
-        absolute: false,
-    })
+    Ok(Target { raw, absolute: false })
 }
 
 /// Walks `target` from a directory `depth` levels below the root.

@@ -39,7 +39,9 @@ pub(super) fn read(
     let metadata = parse(&envelope).ok_or_else(|| refuse(level, "the header cannot be parsed"))?;
     sink.rpm(&level.within, &metadata);
 
-    let head = source.peek(SNIFF_BYTES).map_err(|e| level.broken(Format::Rpm, e))?;
+    let head = source
+        .peek(SNIFF_BYTES)
+        .map_err(|e| level.broken(Format::Rpm, e))?;
     let format = sniff::sniff(head);
     if head.is_empty() {
         return Err(payload_fault(level, "it is missing"));
@@ -59,7 +61,9 @@ fn payload(
     charge: Charge,
     listed: impl FnOnce() -> Option<Vec<Listed>>,
 ) -> Result<(), GateError> {
-    let head = source.peek(SNIFF_BYTES).map_err(|e| level.broken(Format::Rpm, e))?;
+    let head = source
+        .peek(SNIFF_BYTES)
+        .map_err(|e| level.broken(Format::Rpm, e))?;
     let names = if head.starts_with(STRIPPED_MAGIC) {
         Names::Listed(listed().ok_or_else(|| refuse(level, "the header's file list cannot be read"))?)
     } else if sniff::sniff(head) == Format::Cpio || head.starts_with(b"07070") {
@@ -129,7 +133,9 @@ fn check_index(index: &[u8], store: &[u8]) -> Result<(), &'static str> {
     for entry in index.chunks_exact(16) {
         let (kind, offset, count) = (word(entry, 4), word(entry, 8), word(entry, 12));
         let offset = usize::try_from(offset).map_err(|_| "an offset outside the store")?;
-        let data = store.get(offset..).ok_or("an index entry that points past the store")?;
+        let data = store
+            .get(offset..)
+            .ok_or("an index entry that points past the store")?;
         let count = usize::try_from(count).map_err(|_| "a count past the store")?;
         let width = match kind {
             0 => 0,
@@ -145,7 +151,9 @@ fn check_index(index: &[u8], store: &[u8]) -> Result<(), &'static str> {
             }
             _ => return Err("an index entry of unknown type"),
         };
-        let fits = count.checked_mul(width).is_some_and(|length| length <= data.len());
+        let fits = count
+            .checked_mul(width)
+            .is_some_and(|length| length <= data.len());
         if !fits {
             return Err("an index entry whose data run past the store");
         }
@@ -205,7 +213,10 @@ fn list_files(metadata: &PackageMetadata, main_header: &[u8]) -> Option<Vec<List
 /// The 32-bit numbers of a tag in a checked header structure.
 fn numbers(header: &[u8], tag: u32) -> Vec<u32> {
     let index_bytes = usize::try_from(word(header, 8)).unwrap_or(0).saturating_mul(16);
-    let Some((index, store)) = header.get(16..).and_then(|body| body.split_at_checked(index_bytes)) else {
+    let Some((index, store)) = header
+        .get(16..)
+        .and_then(|body| body.split_at_checked(index_bytes))
+    else {
         return Vec::new();
     };
     let entry = index

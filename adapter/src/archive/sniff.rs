@@ -130,13 +130,12 @@ pub fn sniff(head: &[u8]) -> Format {
 /// the name says otherwise, because no engine opens them and ordinary files may look like them.
 pub fn sniff_nested(head: &[u8], name: &str) -> Format {
     match sniff(head) {
-        Format::Ar if !head.starts_with(b"!<arch>\ndebian-binary") && !has_suffix(name, ".deb") => Format::Opaque,
-        Format::Lzma if !has_suffix(name, ".lzma") => Format::Opaque,
-        Format::Tar
-            if !(tar_header::has_checksum(head) && tar_header::has_magic(head)) && !has_suffix(name, ".tar") =>
-        {
+        Format::Ar if !head.starts_with(b"!<arch>\ndebian-binary") && !has_suffix(name, ".deb") => {
             Format::Opaque
         }
+        Format::Lzma if !has_suffix(name, ".lzma") => Format::Opaque,
+        Format::Tar if has_suffix(name, ".tar") => Format::Tar,
+        Format::Tar if !tar_header::has_checksum(head) || !tar_header::has_magic(head) => Format::Opaque,
         Format::Zstd if !head.starts_with(&[0x28]) && !has_suffix(name, "zst") => Format::Opaque,
         other => other,
     }
@@ -145,10 +144,19 @@ pub fn sniff_nested(head: &[u8], name: &str) -> Format {
 /// Names under which engines open ZIPs by their end, so that a prefix hides nothing from them.
 pub fn names_zip(name: &str) -> bool {
     const SUFFIXES: [&str; 19] = [
-        ".zip", ".jar", ".war", ".ear", ".aar", ".par", ".sar", ".nar", ".kar", ".hpi", ".jpi", ".lpkg", ".whl",
-        ".egg", ".conda", ".nupkg", ".apk", ".ipa", ".rar",
+        ".zip", ".jar", ".war", ".ear", ".aar", ".par", ".sar", ".nar", ".kar", ".hpi", ".jpi", ".lpkg",
+        ".whl", ".egg", ".conda", ".nupkg", ".apk", ".ipa", ".rar",
     ];
     SUFFIXES.iter().any(|suffix| has_suffix(name, suffix))
+}
+
+/// Names under which engines and package managers open archives.
+pub fn names_archive(name: &str) -> bool {
+    const SUFFIXES: [&str; 24] = [
+        ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst", ".tzstd", ".gz", ".bz", ".bz2", ".xz", ".zst",
+        ".zstd", ".lzma", ".lz4", ".tlz4", ".br", ".sz", ".crate", ".gem", ".rpm", ".deb", ".cpio", ".z",
+    ];
+    names_zip(name) || SUFFIXES.iter().any(|suffix| has_suffix(name, suffix))
 }
 
 /// Whether `name` ends with `suffix`, in any case of letters.
@@ -161,7 +169,9 @@ pub fn has_suffix(name: &str, suffix: &str) -> bool {
 
 /// The name of what a compressed file holds: its last component without the compression suffix.
 pub fn decompressed_name(name: &str) -> &str {
-    const SUFFIXES: [&str; 9] = [".gz", ".bz2", ".bz", ".xz", ".zst", ".zstd", ".lzma", ".tgz", ".z"];
+    const SUFFIXES: [&str; 9] = [
+        ".gz", ".bz2", ".bz", ".xz", ".zst", ".zstd", ".lzma", ".tgz", ".z",
+    ];
     let last = name.rsplit('/').next().unwrap_or(name);
     SUFFIXES
         .iter()
@@ -188,7 +198,8 @@ fn is_cpio(head: &[u8]) -> bool {
 
 /// `5d`, a dictionary size of `2^n` or `2^n + 2^(n-1)`, and a size that is unknown or below 2^40.
 fn is_lzma_alone(head: &[u8]) -> bool {
-    let Some((&[0x5d, d0, d1, d2, d3, s0, s1, s2, s3, s4, s5, s6, s7], _)) = head.split_first_chunk::<13>() else {
+    let Some((&[0x5d, d0, d1, d2, d3, s0, s1, s2, s3, s4, s5, s6, s7], _)) = head.split_first_chunk::<13>()
+    else {
         return false;
     };
     let dictionary = u32::from_le_bytes([d0, d1, d2, d3]);

@@ -144,7 +144,9 @@ impl BufRead for Limited<'_> {
 
     fn consume(&mut self, amount: usize) {
         self.source.consume(amount);
-        self.remaining = self.remaining.saturating_sub(u64::try_from(amount).unwrap_or(u64::MAX));
+        self.remaining = self
+            .remaining
+            .saturating_sub(u64::try_from(amount).unwrap_or(u64::MAX));
     }
 }
 
@@ -201,12 +203,13 @@ impl<'f> FileWindow<'f> {
     }
 
     fn refill(&mut self) -> io::Result<()> {
-        self.base = self.position;
-        self.filled = 0;
         let left = self.end.saturating_sub(self.position);
-        if left == 0 {
+        if u64::try_from(self.buffered().len()) == Ok(left) {
+            // All of the range is here; what is buffered behind it is wanted next.
             return Ok(());
         }
+        self.base = self.position;
+        self.filled = 0;
         // Reads past `end` are fine: neighbours are usually wanted next.
         self.filled = read_at(self.file, &mut self.buffer, self.position)?;
         Ok(())
@@ -370,10 +373,7 @@ mod tests {
         let mut out = Vec::new();
         view.read_to_end(&mut out).unwrap();
         assert_eq!(out, b"abcd");
-        assert_eq!(
-            skip(&mut stream, 3).unwrap_err().kind(),
-            ErrorKind::UnexpectedEof
-        );
+        assert_eq!(skip(&mut stream, 3).unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }
 
     #[test]
@@ -394,7 +394,10 @@ mod tests {
         let mut window = FileWindow::new(&file, data.len() as u64);
         assert_eq!(window.next_bytes(4).unwrap(), &data[..4]);
         window.seek(BUFFER_BYTES as u64 - 2, data.len() as u64);
-        assert_eq!(window.next_bytes(8).unwrap(), &data[BUFFER_BYTES - 2..BUFFER_BYTES + 6]);
+        assert_eq!(
+            window.next_bytes(8).unwrap(),
+            &data[BUFFER_BYTES - 2..BUFFER_BYTES + 6]
+        );
         window.seek(1, 4);
         let mut out = Vec::new();
         window.read_to_end(&mut out).unwrap();

@@ -254,7 +254,7 @@ mod tests {
                 ..Pax::default()
             }
         );
-        assert!(!Pax::parse(b"16 comment=hello\n").unwrap().changes_reading());
+        assert!(!Pax::parse(b"17 comment=hello\n").unwrap().changes_reading());
         assert!(!Pax::parse(b"8 path=\n").unwrap().changes_reading());
         for bad in [
             &b"0 path=a\n"[..],
@@ -283,7 +283,10 @@ mod tests {
         assert_eq!(parsed.size(), Ok(5));
         block[0] ^= 1;
         assert!(Header::parse(&block).is_err());
-        assert!(is_header(&block), "the magic is enough to know that it is meant as one");
+        assert!(
+            is_header(&block),
+            "the magic is enough to know that it is meant as one"
+        );
         block[257] = 0;
         assert!(!is_header(&block));
     }

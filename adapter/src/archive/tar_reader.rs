@@ -31,7 +31,7 @@ pub(super) fn read(
     };
     while let Some(block) = take_block::<BLOCK>(source).map_err(|e| level.broken(Format::Tar, e))? {
         if block == [0; BLOCK] {
-            reader.end(level, source)?;
+            Reader::end(level, source)?;
             break;
         }
         let header = Header::parse(&block).map_err(|fault| level.malformed(Format::Tar, fault, ""))?;
@@ -108,7 +108,10 @@ impl Reader {
                 let records = self.meta(level, source, size, META_RECORD_BYTES)?;
                 let pax = Pax::parse(&records).map_err(|fault| bad(level, fault))?;
                 if pax.changes_reading() {
-                    return Err(bad(level, "a global pax header that some readers apply and others ignore"));
+                    return Err(bad(
+                        level,
+                        "a global pax header that some readers apply and others ignore",
+                    ));
                 }
             }
             _ => self.entry(level, sink, source, header, size)?,
@@ -238,7 +241,7 @@ impl Reader {
     }
 
     /// After the first zero block only zeros may follow: some readers go on, and other formats may hide there.
-    fn end(&self, level: &Level<'_>, source: &mut dyn Source) -> Result<(), GateError> {
+    fn end(level: &Level<'_>, source: &mut dyn Source) -> Result<(), GateError> {
         if rest_is_zero(source).map_err(|e| level.broken(Format::Tar, e))? {
             Ok(())
         } else {
@@ -434,7 +437,7 @@ fn leading_map(source: &mut dyn Source) -> Result<(Vec<(u64, u64)>, u64), MapErr
 }
 
 fn block_lines(text: &[u8]) -> usize {
-    text.iter().filter(|&&b| b == b'\n').count()
+    text.split(|&b| b == b'\n').count() - 1
 }
 
 fn pairs(numbers: &[u64]) -> Result<Vec<(u64, u64)>, Fault> {

@@ -1,7 +1,7 @@
 //! Whole archives through the gate.
 
 use super::{
-    Container, Entry, EntryKind, EntrySink, Format, GateError, GateLimits, Inspection, Interest, Profile, inspect,
+    Container, Entry, EntryKind, EntrySink, GateError, GateLimits, Inspection, Interest, Profile, inspect,
 };
 use crate::run::RunContext;
 use assay_schemas::Code;
@@ -46,7 +46,8 @@ impl EntrySink for Recorder {
             path.push_str(" (decompressed)");
         }
         self.seen.push(path);
-        let wanted = entry.kind == EntryKind::File && (self.wants_all || entry.path.ends_with(".txt"));
+        let wanted =
+            entry.kind == EntryKind::File && (self.wants_all || super::sniff::has_suffix(entry.path, ".txt"));
         if wanted {
             self.open = true;
             self.contents.push(Vec::new());
@@ -81,7 +82,7 @@ fn run(
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    let context = RunContext::with_timeout(Duration::from_secs(60));
+    let context = RunContext::with_timeout(Duration::from_mins(1));
     let size = u64::try_from(bytes.len()).unwrap();
     let result = inspect(&file, size, scratch.path(), limits, profile, &context, sink);
     assert_eq!(
@@ -195,5 +196,35 @@ fn cpio_record(name: &str, mode: u32, data: &[u8]) -> Vec<u8> {
 fn cpio(records: &[Vec<u8>]) -> Vec<u8> {
     let mut out = records.concat();
     out.extend(cpio_record("TRAILER!!!", 0, b""));
+    out
+}
+
+/// An RPM header structure of string entries.
+fn rpm_header(strings: &[(u32, &str)]) -> Vec<u8> {
+    let mut index = Vec::new();
+    let mut store = Vec::new();
+    for (tag, text) in strings {
+        for word in [*tag, 6, u32::try_from(store.len()).unwrap(), 1] {
+            index.extend_from_slice(&word.to_be_bytes());
+        }
+        store.extend_from_slice(text.as_bytes());
+        store.push(0);
+    }
+    let mut out = vec![0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
+    out.extend_from_slice(&u32::try_from(strings.len()).unwrap().to_be_bytes());
+    out.extend_from_slice(&u32::try_from(store.len()).unwrap().to_be_bytes());
+    out.extend(index);
+    out.extend(store);
+    out
+}
+
+/// An RPM named `demo`.
+fn rpm_package(payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0xed, 0xab, 0xee, 0xdb, 3, 0];
+    out.resize(96, 0);
+    out.extend(rpm_header(&[(1000, "x")]));
+    out.resize(out.len().next_multiple_of(8), 0);
+    out.extend(rpm_header(&[(1000, "demo"), (1001, "1.0")]));
+    out.extend_from_slice(payload);
     out
 }

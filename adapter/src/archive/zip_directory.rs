@@ -237,7 +237,9 @@ fn zip64_end(file: &File, end_position: u64) -> Result<Option<(End, u64, u64)>, 
         return Ok(None);
     };
     let mut locator = [0; 20];
-    if read_at(file, &mut locator, locator_at)? < locator.len() || !locator.starts_with(&ZIP64_LOCATOR_SIGNATURE) {
+    if read_at(file, &mut locator, locator_at)? < locator.len()
+        || !locator.starts_with(&ZIP64_LOCATOR_SIGNATURE)
+    {
         return Ok(None);
     }
     let locator = Fields(&locator);
@@ -248,7 +250,9 @@ fn zip64_end(file: &File, end_position: u64) -> Result<Option<(End, u64, u64)>, 
     let directly_before = locator_at.checked_sub(ZIP64_END_BYTES);
     for at in [Some(claimed), directly_before].into_iter().flatten() {
         let mut record = [0; 56];
-        if at >= locator_at || read_at(file, &mut record, at)? < record.len() || !record.starts_with(&ZIP64_END_SIGNATURE)
+        if at >= locator_at
+            || read_at(file, &mut record, at)? < record.len()
+            || !record.starts_with(&ZIP64_END_SIGNATURE)
         {
             continue;
         }

@@ -4,7 +4,7 @@ use super::entry::{Container, EntryKind, EntrySink};
 use super::error::GateError;
 use super::gate::{Charged, Level};
 use super::links::Links;
-use super::path::{PathFault, Rules, MAX_PATH_BYTES};
+use super::path::{MAX_PATH_BYTES, PathFault, Rules};
 use super::sniff::Format;
 use super::stream::{BUFFER_BYTES, FileWindow, Stream};
 use super::zip_directory::{
@@ -175,7 +175,8 @@ impl Reader<'_, '_, '_> {
         if record.flags & (FLAG_ENCRYPTED | FLAG_STRONG_ENCRYPTION | FLAG_MASKED) != 0 {
             return Err(unreadable("it is encrypted"));
         }
-        let method = Method::of(record.method).ok_or_else(|| unreadable("its compression method is not supported"))?;
+        let method =
+            Method::of(record.method).ok_or_else(|| unreadable("its compression method is not supported"))?;
         let data = self.local(record, place)?;
         if kind == Kind::Directory && record.size != 0 {
             return Err(bad("a directory with data"));
@@ -216,7 +217,8 @@ impl Reader<'_, '_, '_> {
             return Err(bad("the local header is cut off"));
         }
         if extra_field(extra, 1).is_some() {
-            widen(extra, [(&mut size, 0xffff_ffff), (&mut compressed, 0xffff_ffff)]).map_err(|e| fault(level, name, e))?;
+            widen(extra, [(&mut size, 0xffff_ffff), (&mut compressed, 0xffff_ffff)])
+                .map_err(|e| fault(level, name, e))?;
         }
         if method != record.method {
             return Err(bad("local header and directory have different methods"));
@@ -231,7 +233,9 @@ impl Reader<'_, '_, '_> {
             && (size == record.size || is_open(size))
             && (crc == record.crc || is_open(u64::from(crc)));
         if !agrees {
-            return Err(bad("local header and directory have different sizes or checksums"));
+            return Err(bad(
+                "local header and directory have different sizes or checksums",
+            ));
         }
         let start = self.window.position();
         let end = start

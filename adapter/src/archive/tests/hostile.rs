@@ -1,7 +1,10 @@
 //! What must be refused, and by which rule.
 
 use super::super::{GateLimits, Profile};
-use super::{LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, refused, refused_with, run, tar, tar_record, zip};
+use super::{
+    LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, refused, refused_with, rpm_package, run, tar,
+    tar_record, zip,
+};
 use crate::run::RunContext;
 use assay_schemas::Code;
 use std::time::Duration;
@@ -10,7 +13,17 @@ use std::time::Duration;
 fn budgets_hold_at_their_limits() {
     let files: Vec<(String, Vec<u8>)> = (0..5).map(|n| (format!("f{n}"), vec![b'x'; 100])).collect();
     let files: Vec<(&str, &[u8])> = files.iter().map(|(n, d)| (n.as_str(), d.as_slice())).collect();
-    for bytes in [tar(&files), zip(&files), cpio(&files.iter().map(|(n, d)| cpio_record(n, 0o100_644, d)).collect::<Vec<_>>()), ar(&files)] {
+    for bytes in [
+        tar(&files),
+        zip(&files),
+        cpio(
+            &files
+                .iter()
+                .map(|(n, d)| cpio_record(n, 0o100_644, d))
+                .collect::<Vec<_>>(),
+        ),
+        ar(&files),
+    ] {
         let with = |change: fn(&mut GateLimits)| {
             let mut limits = LIMITS;
             change(&mut limits);
@@ -19,9 +32,15 @@ fn budgets_hold_at_their_limits() {
         assert!(with(|l| l.max_entries = 5).is_ok());
         assert_eq!(with(|l| l.max_entries = 4), Err(Code::ArchiveEntryLimit));
         assert!(with(|l| l.max_single_file_bytes = 100).is_ok());
-        assert_eq!(with(|l| l.max_single_file_bytes = 99), Err(Code::ArchiveEntryTooLarge));
+        assert_eq!(
+            with(|l| l.max_single_file_bytes = 99),
+            Err(Code::ArchiveEntryTooLarge)
+        );
         assert!(with(|l| l.max_expanded_bytes = 500).is_ok());
-        assert_eq!(with(|l| l.max_expanded_bytes = 499), Err(Code::ArchiveExpandedLimit));
+        assert_eq!(
+            with(|l| l.max_expanded_bytes = 499),
+            Err(Code::ArchiveExpandedLimit)
+        );
     }
 }
 
@@ -48,13 +67,19 @@ fn compression_bombs() {
     assert_eq!(refused(&gzip(&zeros)), Code::ArchiveExpansionRatio);
     assert_eq!(refused(&zip(&[("a", &zeros)])), Code::ArchiveExpansionRatio);
     let second = [gzip(&tar(&[("a", b"1")])), gzip(&zeros)].concat();
-    assert_eq!(refused(&second), Code::ArchiveInvalid);
+    assert_eq!(refused(&second), Code::ArchiveExpansionRatio);
     let large = GateLimits {
         max_single_file_bytes: 1000,
         ..LIMITS
     };
-    assert_eq!(refused_with(&gzip(&[b'x'; 1001]), &large), Code::ArchiveEntryTooLarge);
-    assert_eq!(refused_with(&zip(&[("a.hpi", &zip(&[("p", &[1; 1001])]))]), &large), Code::ArchiveEntryTooLarge);
+    assert_eq!(
+        refused_with(&gzip(&[b'x'; 1001]), &large),
+        Code::ArchiveEntryTooLarge
+    );
+    assert_eq!(
+        refused_with(&zip(&[("a.hpi", &zip(&[("p", &[1; 1001])]))]), &large),
+        Code::ArchiveEntryTooLarge
+    );
 }
 
 #[test]
@@ -69,7 +94,10 @@ fn names_that_escape() {
         assert_eq!(refused(&long), Code::ArchivePathEscape, "long {name}");
     }
     assert_eq!(refused(&zip(&[("a\\b", b"")])), Code::ArchivePathEscape);
-    assert_eq!(refused(&renamed(&zip(&[("abcdef", b"")]), b"abcdef", b"../../")), Code::ArchivePathEscape);
+    assert_eq!(
+        refused(&renamed(&zip(&[("abcdef", b"")]), b"abcdef", b"../../")),
+        Code::ArchivePathEscape
+    );
 }
 
 #[test]
@@ -107,12 +135,21 @@ fn tars_that_two_readers_read_differently() {
     let pax = |records: &[u8]| tar_record(b"x", b'x', b"", records.len() as u64, records);
     for (what, bytes) in [
         ("sizes", [pax(b"10 size=0\n"), file(512, &[b'x'; 512])].concat()),
-        ("global path", [tar_record(b"g", b'g', b"", 12, b"12 path=a/b\n"), file(0, b"")].concat()),
-        ("two pax", [pax(b"9 mtime=1"), file(0, b"")].concat()),
+        (
+            "global path",
+            [tar_record(b"g", b'g', b"", 12, b"12 path=a/b\n"), file(0, b"")].concat(),
+        ),
+        (
+            "two pax",
+            [pax(b"10 mtime=1\n"), pax(b"10 mtime=1\n"), file(0, b"")].concat(),
+        ),
         ("lonely", pax(b"12 path=a/b\n")),
         ("directory", tar_record(b"a/", b'5', b"", 512, &[0; 512])),
         ("symlink", tar_record(b"a", b'2', b"b", 512, &[0; 512])),
-        ("after the end", [file(0, b""), vec![0; 1024], file(0, b"")].concat()),
+        (
+            "after the end",
+            [file(0, b""), vec![0; 1024], file(0, b"")].concat(),
+        ),
         ("cut off", file(5000, b"abc")),
         ("checksum", {
             let mut bytes = [file(0, b""), file(0, b"")].concat();
@@ -175,7 +212,10 @@ fn zips_whose_views_differ() {
         ("overlap", at(directory + 42, 1)),
         ("truncated", good[..end].to_vec()),
         ("two zips", [good.clone(), zip(&[("x", b"y")])].concat()),
-        ("unlisted entry", [good[..second].to_vec(), zip(&[("def", b"more")])].concat()),
+        (
+            "unlisted entry",
+            [good[..second].to_vec(), zip(&[("def", b"more")])].concat(),
+        ),
     ] {
         assert_eq!(refused(&bytes), Code::ArchiveInvalid, "{what}");
     }
@@ -213,19 +253,17 @@ fn decoders_have_a_memory_limit() {
 
 #[test]
 fn rpms_with_a_broken_envelope() {
-    let mut good = Vec::new();
-    rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo")
-        .build()
-        .unwrap()
-        .write(&mut good)
-        .unwrap();
+    let good = rpm_package(&cpio(&[]));
+    assert_eq!(passes(&good).0.entries, 0);
     let mut count = good.clone();
     count[96 + 8] = 0xff;
     assert_eq!(refused(&count), Code::RpmInvalid);
     let mut offset = good.clone();
     offset[96 + 16 + 8] = 0x7f;
     assert_eq!(refused(&offset), Code::RpmInvalid);
-    for length in [50, 100, 200, 300] {
+    assert_eq!(refused(&rpm_package(b"")), Code::RpmPayloadInvalid);
+    assert_eq!(refused(&rpm_package(b"garbage")), Code::RpmPayloadInvalid);
+    for length in [50, 100, 115, 150] {
         assert_eq!(refused(&good[..length]), Code::RpmInvalid, "{length}");
     }
 }
@@ -242,6 +280,32 @@ fn a_stopped_run_stops() {
     let file = tempfile::tempfile().unwrap();
     let scratch = tempfile::tempdir().unwrap();
     let context = RunContext::with_timeout(Duration::ZERO);
-    let error = super::inspect(&file, 0, scratch.path(), &LIMITS, Profile::Package, &context, &mut super::super::Discard);
+    let error = super::inspect(
+        &file,
+        0,
+        scratch.path(),
+        &LIMITS,
+        Profile::Package,
+        &context,
+        &mut super::super::Discard,
+    );
     assert_eq!(error.unwrap_err().code(), Code::Timeout);
+}
+
+#[test]
+fn a_broken_archive_that_is_named_like_one_is_refused() {
+    let escaping = tar_record(b"../x", b'0', b"", 0, b"");
+    assert_eq!(refused(&tar(&[("a.tar", &escaping)])), Code::ArchivePathEscape);
+    assert_eq!(refused(&tar(&[("a.jar", b"PK\x03\x04")])), Code::ArchiveInvalid);
+}
+
+#[test]
+fn a_container_that_breaks_inside_a_tolerated_archive_is_refused() {
+    let outer = gzip(&tar(&[(
+        "a.bin",
+        &gzip(&(0..200_000u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>()),
+    )]));
+    for cut in [outer.len() / 2, outer.len() - 9] {
+        assert_eq!(refused(&outer[..cut]), Code::ArchiveInvalid);
+    }
 }

@@ -1,7 +1,7 @@
 //! What real tools make, and what merely looks odd.
 
 use super::super::{Format, Profile};
-use super::{LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, run, tar, tar_record, zip};
+use super::{LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, rpm_package, run, tar, tar_record, zip};
 use std::io::Write;
 
 #[test]
@@ -45,7 +45,7 @@ fn long_names_and_pax_paths() {
 
 #[test]
 fn a_sparse_file_is_handed_over_with_its_holes() {
-    let pax = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n28 GNU.sparse.name=a/s.txt\n26 GNU.sparse.realsize=10\n";
+    let pax = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n27 GNU.sparse.name=a/s.txt\n26 GNU.sparse.realsize=10\n";
     let mut data = b"2\n2\n3\n9\n1\n".to_vec();
     data.resize(512, 0);
     data.extend_from_slice(b"abcd");
@@ -66,7 +66,10 @@ fn every_member_of_a_gzip_is_one_stream() {
     let (head, tail) = bytes.split_at(700);
     let (inspection, recorder) = passes(&[gzip(head), gzip(b""), gzip(tail)].concat());
     assert_eq!(recorder.seen, ["a.txt", "b.txt"]);
-    assert_eq!((inspection.format, inspection.content), (Format::Gzip, Format::Tar));
+    assert_eq!(
+        (inspection.format, inspection.content),
+        (Format::Gzip, Format::Tar)
+    );
     assert_eq!(inspection.expanded_bytes, bytes.len() as u64);
     assert_eq!(inspection.nested_archives, 0);
 }
@@ -128,7 +131,12 @@ fn a_compressed_file_that_is_no_archive_is_one_entry() {
 #[test]
 fn zips_with_prefix_comment_and_nested_archives() {
     let inner = zip(&[("in.txt", b"deep")]);
-    let outer = zip(&[("lib/a.jar", &inner), ("b.txt", b"flat"), ("empty.jar", b""), ("c.jar", b"pointer")]);
+    let outer = zip(&[
+        ("lib/a.jar", &inner),
+        ("b.txt", b"flat"),
+        ("empty.jar", b""),
+        ("c.jar", b"pointer"),
+    ]);
     let expected = ["lib/a.jar", "lib/a.jar!/in.txt", "b.txt", "empty.jar", "c.jar"];
     assert_eq!(passes(&outer).1.seen, expected);
     let (inspection, recorder) = passes(&[b"#!/bin/sh\nexec java -jar $0\n", &outer[..]].concat());
@@ -144,7 +152,10 @@ fn zips_with_prefix_comment_and_nested_archives() {
 
 #[test]
 fn an_archive_that_the_sink_wants_is_handed_over_before_its_entries() {
-    let bytes = tar(&[("in.tar.gz", &gzip(&tar(&[("a", b"1")]))), ("b.zip", &zip(&[("c", b"2")]))]);
+    let bytes = tar(&[
+        ("in.tar.gz", &gzip(&tar(&[("a", b"1")]))),
+        ("b.zip", &zip(&[("c", b"2")])),
+    ]);
     let mut recorder = Recorder {
         wants_all: true,
         ..Recorder::default()
@@ -203,22 +214,39 @@ fn cpio_and_rpm() {
         cpio_record("./d/l", 0o120_777, b"a.txt"),
     ]);
     assert_eq!(passes(&archive).1.seen, ["d/", "d/a.txt", "d/l -> a.txt"]);
-    let mut bytes = Vec::new();
-    rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo")
-        .build()
-        .unwrap()
-        .write(&mut bytes)
-        .unwrap();
-    let (inspection, recorder) = passes(&bytes);
-    assert_eq!(inspection.format, Format::Rpm);
-    assert_eq!(recorder.rpms, ["demo"]);
+    for payload in [gzip(&archive), archive] {
+        let (inspection, recorder) = passes(&rpm_package(&payload));
+        assert_eq!(inspection.format, Format::Rpm);
+        assert_eq!(recorder.rpms, ["demo"]);
+        assert_eq!(recorder.seen, ["d/", "d/a.txt", "d/l -> a.txt"]);
+    }
 }
 
 #[test]
 fn what_is_no_archive_is_opaque() {
-    for bytes in [&b""[..], b"text", b"\x78\x9c not zlib", b"]\0\0 neither lzma", b"PK"] {
+    for bytes in [
+        &b""[..],
+        b"text",
+        b"\x78\x9c not zlib",
+        b"]\0\0 neither lzma",
+        b"PK",
+    ] {
         let (inspection, recorder) = passes(bytes);
         assert_eq!(inspection.format, Format::Opaque);
         assert!(recorder.seen.is_empty());
     }
+}
+
+#[test]
+fn a_broken_archive_that_is_not_named_like_one_is_a_file() {
+    let escaping = tar_record(b"../x", b'0', b"", 0, b"");
+    let damaged = &gzip(&[7; 3000])[..20];
+    let (inspection, recorder) = passes(&tar(&[
+        ("a.part", &escaping),
+        ("b.bin", damaged),
+        ("c.bin", b"PK\x03\x04"),
+        ("d.txt", b"1"),
+    ]));
+    assert_eq!(inspection.unopened, 3);
+    assert_eq!(recorder.contents.last().unwrap(), b"1");
 }

@@ -25,7 +25,7 @@ pub(super) fn texts<'w>(
                 if path.len() >= MAX_DEPTH {
                     return Err(MALFORMED);
                 }
-                path.push(String::from_utf8_lossy(start.local_name().as_ref()).into_owned());
+                path.push(start.local_name().into_inner().to_owned());
                 let here = path.join("/");
                 current = wanted
                     .iter()
@@ -40,12 +40,12 @@ pub(super) fn texts<'w>(
             }
             Event::Text(content) => {
                 if let Some((_, value)) = &mut current {
-                    value.push_str(&content.decode().map_err(|_| MALFORMED)?);
+                    value.push_str(&content);
                 }
             }
             Event::CData(content) => {
                 if let Some((_, value)) = &mut current {
-                    value.push_str(&content.decode().map_err(|_| MALFORMED)?);
+                    value.push_str(&content);
                 }
             }
             // No identifier needs one, and refusing them leaves nothing to expand.

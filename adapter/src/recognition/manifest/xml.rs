@@ -25,7 +25,7 @@ pub(super) fn texts<'w>(
                 if path.len() >= MAX_DEPTH {
                     return Err(MALFORMED);
                 }
-                path.push(start.local_name().as_ref().to_owned());
+                path.push(start.local_name().into_inner().to_owned());
                 let here = path.join("/");
                 current = wanted
                     .iter()

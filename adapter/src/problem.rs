@@ -74,6 +74,18 @@ pub fn sanitize(text: &str, limit: usize) -> String {
     out
 }
 
+/// An error and what is underneath it, for the log: sanitised, at most 2000 characters.
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    sanitize(&text, 2000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::sanitize;

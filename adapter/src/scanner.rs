@@ -57,12 +57,18 @@ impl Scanner {
             max_database_age: config.database.max_age,
             cache_file: Some(config.engine.provenance_cache.clone()),
         });
-        Self { engines, database: Store::new(&config.database.directory) }
+        Self {
+            engines,
+            database: Store::new(&config.database.directory),
+        }
     }
 
     /// Identity of the published database generation; changes when another one is published.
     pub fn generation_identity(&self) -> Option<String> {
-        self.database.current().ok().map(|generation| generation.name.as_str().to_owned())
+        self.database
+            .current()
+            .ok()
+            .map(|generation| generation.name.as_str().to_owned())
     }
 
     /// What a scan would use now.
@@ -82,6 +88,10 @@ impl Scanner {
         let versions = self.engines.versions(run).await?;
         let provenance = self.engines.database(&generation.path, run).await?;
         let updated_at = provenance.updated_at();
-        Ok(Snapshot { versions, revision: provenance.revision, updated_at })
+        Ok(Snapshot {
+            versions,
+            revision: provenance.revision,
+            updated_at,
+        })
     }
 }

@@ -16,6 +16,13 @@ pub const PREFIXES: &[&str] = &["catalog-", "match-", "oci-", "version-", "db-up
 #[error("cannot make a private directory in the work directory")]
 pub struct WorkspaceError(#[from] io::Error);
 
+impl WorkspaceError {
+    /// The error of the file system.
+    pub fn into_inner(self) -> io::Error {
+        self.0
+    }
+}
+
 impl From<WorkspaceError> for Problem {
     fn from(error: WorkspaceError) -> Self {
         Self::new(Code::WorkspaceIo, error.to_string()).caused_by(error)

@@ -27,9 +27,17 @@ pub fn main(config: Config, resolved: &Resolved) -> ExitCode {
         for (name, value) in &readiness.details {
             println!("{name}: {value}");
         }
-        println!("vulnerabilityDatabaseRevision: {}", readiness.vulnerability_database_revision);
+        println!(
+            "vulnerabilityDatabaseRevision: {}",
+            readiness.vulnerability_database_revision
+        );
     } else {
-        missing.extend(readiness.details.values().map(|reason| format!("not ready: {reason}")));
+        missing.extend(
+            readiness
+                .details
+                .values()
+                .map(|reason| format!("not ready: {reason}")),
+        );
     }
     if missing.is_empty() {
         println!("ready to serve");

@@ -20,7 +20,10 @@ impl Progress {
     /// Progress of the file at `path`.
     pub(super) fn new(path: &Path) -> Self {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        Self { bar: ProgressBar::new_spinner(), name: crate::problem::sanitize(&name, 60) }
+        Self {
+            bar: ProgressBar::new_spinner(),
+            name: crate::problem::sanitize(&name, 60),
+        }
     }
 
     /// The file of this many bytes is being read.

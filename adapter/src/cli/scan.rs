@@ -106,7 +106,10 @@ pub fn main(config: Config, args: &ScanArgs) -> ExitCode {
         failed += 1;
         eprintln!("assay-adapter: {error}");
     }
-    let fail_on = FailOn { severity: args.fail_on, partial: args.fail_on_partial };
+    let fail_on = FailOn {
+        severity: args.fail_on,
+        partial: args.fail_on_partial,
+    };
     ExitCode::from(report::exit_code(&scanned, failed, fail_on).code())
 }
 
@@ -144,7 +147,10 @@ fn table_style(out: &io::Stdout) -> TableStyle {
         return TableStyle::default();
     }
     let (_, columns) = console::Term::stdout().size();
-    TableStyle { color: console::colors_enabled(), width: Some(usize::from(columns)) }
+    TableStyle {
+        color: console::colors_enabled(),
+        width: Some(usize::from(columns)),
+    }
 }
 
 /// A path as a message may show it.
@@ -182,7 +188,11 @@ async fn scan(app: &App, path: &Path, args: &ScanArgs, run: &RunContext) -> Resu
             .await
             .map_err(|error| Problem::new(Code::WorkspaceIo, "the SBOM cannot be stored").caused_by(error))?;
         let matched = findings::find(app, &workspace, SBOM_FILE, run).await?;
-        Ok(ScannedArtifact { path: path.display().to_string(), catalog, matched: Some(matched) })
+        Ok(ScannedArtifact {
+            path: path.display().to_string(),
+            catalog,
+            matched: Some(matched),
+        })
     }
     .await;
     progress.finish();
@@ -206,14 +216,21 @@ async fn store(
     }
     progress.reading(metadata.len());
     let artifact_type = ArtifactType::from_file_name(&path.to_string_lossy());
-    let (file, stored) = workspace.create_file(artifact_type.file_name()).map_err(unreadable)?;
+    let (file, stored) = workspace
+        .create_file(artifact_type.file_name())
+        .map_err(unreadable)?;
     let blocks = ReaderStream::with_capacity(source, BLOCK);
     let mut body = StreamBody::new(progress.count(blocks));
     let limit = u64::try_from(app.config.ceiling.max_input_bytes).unwrap_or(0);
     let stall = app.config.http.body_timeout;
     let copy = file.try_clone().map_err(unreadable)?;
     let received = upload::receive(&mut body, copy, limit, stall, run).await?;
-    Ok(Artifact { file, path: stored, artifact_type, received })
+    Ok(Artifact {
+        file,
+        path: stored,
+        artifact_type,
+        received,
+    })
 }
 
 /// A block as a body frame.

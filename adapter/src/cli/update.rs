@@ -3,6 +3,7 @@
 use super::start;
 use crate::app::App;
 use crate::config::Config;
+use crate::problem::error_chain;
 use crate::run::RunContext;
 use crate::telemetry::{self, OutcomeLabels};
 use crate::vulndb::updater::{Outcome, UpdatePlan, UpdateSource, update};
@@ -47,15 +48,23 @@ async fn run(app: &App, args: UpdateArgs) -> ExitCode {
             if let Outcome::Updated(generation, provenance) = &outcome {
                 tracing::info!(generation = generation.name.as_str(), built = %provenance.built, "published");
             }
-            let code = if outcome == Outcome::Busy { ExitCode::from(EXIT_BUSY) } else { ExitCode::SUCCESS };
+            let code = if outcome == Outcome::Busy {
+                ExitCode::from(EXIT_BUSY)
+            } else {
+                ExitCode::SUCCESS
+            };
             (outcome.label(), code)
         }
         Err(error) => {
-            tracing::error!(code = %error.code(), "the database was not updated: {error}");
+            let cause = error_chain(&error);
+            tracing::error!(code = %error.code(), cause, "the database was not updated: {error}");
             ("failed", ExitCode::FAILURE)
         }
     };
-    app.metrics.database_updates.get_or_create(&OutcomeLabels { outcome }).inc();
+    app.metrics
+        .database_updates
+        .get_or_create(&OutcomeLabels { outcome })
+        .inc();
     tracing::info!(outcome, "database update ended");
     code
 }

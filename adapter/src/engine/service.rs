@@ -11,6 +11,7 @@ use super::provenance::{
 use super::syft::{self, CatalogFacts, CatalogJob};
 use super::warnings::{self, Warnings};
 use crate::run::RunContext;
+use crate::workspace::Workspace;
 use jiff::Timestamp;
 use std::ffi::OsString;
 use std::io;
@@ -347,10 +348,13 @@ impl Engines {
         timeout: Duration,
         run: &RunContext,
     ) -> Result<Finished, EngineError> {
-        let directory = tempfile::Builder::new()
-            .prefix("version-")
-            .tempdir_in(&self.config.scratch)
-            .map_err(EngineError::io("prepared"))?;
+        let prefix = if timeout == UPDATE_TIMEOUT {
+            "db-update-"
+        } else {
+            "version-"
+        };
+        let directory = Workspace::create(&self.config.scratch, prefix)
+            .map_err(|error| EngineError::io("prepared")(error.into_inner()))?;
         let mut environment = Vec::new();
         if let Some((cache, policy)) = database {
             write(&directory.path().join(grype::CONFIG_FILE), grype::config(policy)).await?;

@@ -6,7 +6,7 @@ use super::respond::{self, Answer};
 use super::router::{self, Operation, Route};
 use crate::app::App;
 use crate::operation::{self, status};
-use crate::problem::Problem;
+use crate::problem::{Problem, error_chain};
 use crate::runs::RunId;
 use crate::telemetry::AnswerLabels;
 use assay_schemas::{CancellationResponse, Code};
@@ -282,15 +282,4 @@ fn log(problem: &Problem) {
     } else {
         tracing::info!(code = %problem.code, cause, "{}", problem.message);
     }
-}
-
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    crate::problem::sanitize(&text, 2000)
 }

@@ -18,7 +18,12 @@ use std::time::Instant;
 ///
 /// # Errors
 /// Those of each stage.
-pub async fn find(app: &App, workspace: &Workspace, sbom: &str, run: &RunContext) -> Result<MatchResponse, Problem> {
+pub async fn find(
+    app: &App,
+    workspace: &Workspace,
+    sbom: &str,
+    run: &RunContext,
+) -> Result<MatchResponse, Problem> {
     let facts = in_background({
         let path = workspace.path().join(sbom);
         move || {
@@ -34,7 +39,11 @@ pub async fn find(app: &App, workspace: &Workspace, sbom: &str, run: &RunContext
     let generation = app.scanner.database.current()?;
     let snapshot = app.scanner.snapshot_of(&generation, run).await?;
     app.metrics.engine_processes.inc();
-    let matched = app.scanner.engines.match_sbom(sbom, &generation.path, workspace.path(), run).await?;
+    let matched = app
+        .scanner
+        .engines
+        .match_sbom(sbom, &generation.path, workspace.path(), run)
+        .await?;
     app.metrics.stage("engine", matched.elapsed);
 
     let started = Instant::now();
@@ -44,7 +53,11 @@ pub async fn find(app: &App, workspace: &Workspace, sbom: &str, run: &RunContext
     let mut components = 0;
     if let Some(inventory) = inventory {
         components = u64::from(inventory.component_count);
-        reasons.extend(blind_spots(inventory.unmatchable, inventory.without_distribution, &reasons));
+        reasons.extend(blind_spots(
+            inventory.unmatchable,
+            inventory.without_distribution,
+            &reasons,
+        ));
     }
     let mut response = MatchResponse {
         adapter_name: ADAPTER_NAME.to_owned(),
@@ -67,7 +80,10 @@ pub async fn find(app: &App, workspace: &Workspace, sbom: &str, run: &RunContext
         findings: report.findings,
     };
     if !budget::fit_match(&mut response, budget::Budget::CLIENT) {
-        return Err(Problem::new(Code::OutputTooLarge, "the report does not fit into a response"));
+        return Err(Problem::new(
+            Code::OutputTooLarge,
+            "the report does not fit into a response",
+        ));
     }
     app.metrics.stage("parse", started.elapsed());
     Ok(response)
@@ -82,7 +98,11 @@ fn blind_spots(unmatchable: u64, without_distribution: u64, known: &[PartialReas
             detail: format!("{unmatchable} components have no package URL or no version"),
         });
     }
-    if without_distribution > 0 && known.iter().all(|reason| reason.code != PartialCode::DistroUnknown) {
+    if without_distribution > 0
+        && known
+            .iter()
+            .all(|reason| reason.code != PartialCode::DistroUnknown)
+    {
         reasons.push(PartialReason {
             code: PartialCode::DistroUnknown,
             detail: format!("{without_distribution} operating system packages name no distribution"),

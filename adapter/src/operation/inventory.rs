@@ -57,7 +57,10 @@ pub async fn take(
     app.metrics.stage("inspect", started.elapsed());
 
     let versions = app.scanner.engines.versions(run).await?;
-    let job = CatalogJob { source: Source::Directory(LAYOUT), catalogers: recognized.plan.catalogers };
+    let job = CatalogJob {
+        source: Source::Directory(LAYOUT),
+        catalogers: recognized.plan.catalogers,
+    };
     app.metrics.engine_processes.inc();
     let output = app.scanner.engines.catalog(&job, workspace.path(), run).await?;
     app.metrics.stage("engine", output.elapsed);
@@ -67,18 +70,33 @@ pub async fn take(
     let (sha256, engine_version) = (received.sha256.clone(), versions.syft.clone());
     let document = output.document;
     let sbom = in_background(move || {
-        let origin = Origin { input_sha256: &sha256, engine_version: &engine_version, renamed: &renamed };
+        let origin = Origin {
+            input_sha256: &sha256,
+            engine_version: &engine_version,
+            renamed: &renamed,
+        };
         Ok(cyclonedx::normalize(&document, &identities, &origin)?)
     })
     .await?;
     let cap = u64::try_from(app.config.ceiling.max_output_bytes).unwrap_or(0);
     if sbom.document.len() as u64 > cap {
-        return Err(Problem::new(Code::OutputTooLarge, format!("the SBOM has more than {cap} bytes")));
+        return Err(Problem::new(
+            Code::OutputTooLarge,
+            format!("the SBOM has more than {cap} bytes"),
+        ));
     }
-    let evidence = Evidence { inspection, recognized, facts: output.facts, warnings: output.warnings };
+    let evidence = Evidence {
+        inspection,
+        recognized,
+        facts: output.facts,
+        warnings: output.warnings,
+    };
     let mut response = respond(app, &received, versions.syft, sbom, evidence)?;
     if !budget::fit_catalog(&mut response, budget::Budget::CLIENT) {
-        return Err(Problem::new(Code::OutputTooLarge, "the SBOM does not fit into a response"));
+        return Err(Problem::new(
+            Code::OutputTooLarge,
+            "the SBOM does not fit into a response",
+        ));
     }
     app.metrics.stage("parse", started.elapsed());
     Ok(response)
@@ -104,10 +122,21 @@ async fn examine(
             _ => archive::Profile::Package,
         };
         let size = artifact.received.size;
-        let mut collector =
-            Collector::new(artifact.artifact_type, &layout, LayoutLimits::default(), distribution);
-        let inspection =
-            archive::inspect(&artifact.file, size, &scratch, &gate_limits, profile, &run, &mut collector)?;
+        let mut collector = Collector::new(
+            artifact.artifact_type,
+            &layout,
+            LayoutLimits::default(),
+            distribution,
+        );
+        let inspection = archive::inspect(
+            &artifact.file,
+            size,
+            &scratch,
+            &gate_limits,
+            profile,
+            &run,
+            &mut collector,
+        )?;
         let root = RootFacts {
             is_opaque: inspection.format == archive::Format::Opaque,
             is_rpm: inspection.format == archive::Format::Rpm,
@@ -145,26 +174,51 @@ fn respond(
     sbom: NormalizedSbom,
     evidence: Evidence,
 ) -> Result<CatalogResponse, Problem> {
-    let Evidence { inspection, recognized, facts, warnings } = evidence;
+    let Evidence {
+        inspection,
+        recognized,
+        facts,
+        warnings,
+    } = evidence;
     let projection = sbom.projection;
     let conda = recognized.conda.as_ref();
     if let Some(conda) = conda
-        && !projection.components.iter().any(|component| is_conda_package(component, conda))
+        && !projection
+            .components
+            .iter()
+            .any(|component| is_conda_package(component, conda))
     {
-        return Err(Problem::new(Code::CondaCatalogEmpty, "the cataloguer did not find the Conda package"));
+        return Err(Problem::new(
+            Code::CondaCatalogEmpty,
+            "the cataloguer did not find the Conda package",
+        ));
     }
     let unyielding = unyielding(&recognized.expected_files, &projection.components);
     let mut reasons = recognized.reasons;
     reasons.extend(projection.reasons);
     reasons.extend(warnings.reasons);
-    reasons.extend(doubts(&recognized.form, &projection.components, &unyielding, inspection.unopened));
+    reasons.extend(doubts(
+        &recognized.form,
+        &projection.components,
+        &unyielding,
+        inspection.unopened,
+    ));
     if projection.without_distribution > 0 && reasons.iter().all(|r| r.code != PartialCode::DistroUnknown) {
-        let detail = format!("{} packages name no distribution", projection.without_distribution);
-        reasons.push(PartialReason { code: PartialCode::DistroUnknown, detail });
+        let detail = format!(
+            "{} packages name no distribution",
+            projection.without_distribution
+        );
+        reasons.push(PartialReason {
+            code: PartialCode::DistroUnknown,
+            detail,
+        });
     }
     let mut catalogers: BTreeMap<String, u64> = facts.catalogers.into_iter().map(|name| (name, 0)).collect();
     catalogers.extend(projection.catalogers);
-    let distribution = recognized.distribution.map(|d| d.to_string()).or(facts.distribution);
+    let distribution = recognized
+        .distribution
+        .map(|d| d.to_string())
+        .or(facts.distribution);
     Ok(CatalogResponse {
         adapter_name: ADAPTER_NAME.to_owned(),
         adapter_version: ADAPTER_VERSION.to_owned(),
@@ -188,7 +242,11 @@ fn respond(
             laid_out_bytes: recognized.laid_out_bytes,
             laid_out_files: recognized.laid_out_files,
             recognized_as: recognized.form.to_string(),
-            identities: recognized.identities.into_iter().map(|identity| identity.purl).collect(),
+            identities: recognized
+                .identities
+                .into_iter()
+                .map(|identity| identity.purl)
+                .collect(),
             catalogers,
             unyielding_files: unyielding,
             distribution,
@@ -210,15 +268,21 @@ const MAX_UNYIELDING: usize = 64;
 
 /// Files of a known package type under which no component was found.
 fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String> {
-    let found: BTreeSet<&str> =
-        components.iter().flat_map(|c| &c.locations).map(|location| location.trim_start_matches('/')).collect();
+    let found: BTreeSet<&str> = components
+        .iter()
+        .flat_map(|c| &c.locations)
+        .map(|location| location.trim_start_matches('/'))
+        .collect();
     let yields = |file: &ExpectedFile| {
         if file.location.is_empty() {
             return !found.is_empty();
         }
         let inside = format!("{}!/", file.location);
         found.contains(file.location.as_str())
-            || found.range(inside.as_str()..).next().is_some_and(|location| location.starts_with(&inside))
+            || found
+                .range(inside.as_str()..)
+                .next()
+                .is_some_and(|location| location.starts_with(&inside))
     };
     expected
         .iter()
@@ -232,7 +296,10 @@ fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String
 fn is_conda_package(component: &Component, conda: &CondaFacts) -> bool {
     component.name == conda.name
         && component.version.as_deref() == Some(&conda.version)
-        && component.properties.get("syft:package:type").is_some_and(|kind| kind.eq_ignore_ascii_case("conda"))
+        && component
+            .properties
+            .get("syft:package:type")
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("conda"))
 }
 
 /// Why an inventory may miss something, seen from its contents: nothing found in a known package type is never
@@ -241,13 +308,22 @@ fn doubts(form: &Form, components: &[Component], unyielding: &[String], unopened
     let mut doubts = Vec::new();
     let mut doubt = |code, detail: String| doubts.push(PartialReason { code, detail });
     if form.is_known_package_type() && components.is_empty() {
-        doubt(PartialCode::NothingCataloged, format!("no component was found in a {form}"));
+        doubt(
+            PartialCode::NothingCataloged,
+            format!("no component was found in a {form}"),
+        );
     } else if !unyielding.is_empty() {
         let count = unyielding.len();
-        doubt(PartialCode::NothingCataloged, format!("{count} files of a known package type yielded no component"));
+        doubt(
+            PartialCode::NothingCataloged,
+            format!("{count} files of a known package type yielded no component"),
+        );
     }
     if unopened > 0 {
-        doubt(PartialCode::UnsupportedFormat, format!("{unopened} files inside are of formats that are not opened"));
+        doubt(
+            PartialCode::UnsupportedFormat,
+            format!("{unopened} files inside are of formats that are not opened"),
+        );
     }
     doubts
 }

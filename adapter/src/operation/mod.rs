@@ -51,5 +51,9 @@ async fn in_background<T: Send + 'static>(
 
 /// Complete is only what has no reason against it.
 fn completeness(reasons: &[PartialReason]) -> Completeness {
-    if reasons.is_empty() { Completeness::Complete } else { Completeness::Partial }
+    if reasons.is_empty() {
+        Completeness::Complete
+    } else {
+        Completeness::Partial
+    }
 }

@@ -321,10 +321,7 @@ mod tests {
             .and_then(|c| c.identify("control".into()))
             .unwrap();
         let cases = [
-            (
-                "pkg:deb/jq@1.6-2.1%2Bdeb12u3?arch=amd64",
-                Relation::LessPrecise,
-            ),
+            ("pkg:deb/jq@1.6-2.1%2Bdeb12u3?arch=amd64", Relation::LessPrecise),
             (
                 "pkg:deb/debian/jq@1.6-2.1%2Bdeb12u3?arch=amd64&distro=debian-12",
                 Relation::Same,

@@ -199,7 +199,10 @@ fn serial_number(pieces: &[(&str, Piece<'_>)], origin: &Origin<'_>) -> String {
 fn components(root: &Object<'_>, identities: &[Identity], renamed: &BTreeMap<String, String>) -> String {
     let mut by_name: BTreeMap<String, Vec<(usize, &Identity)>> = BTreeMap::new();
     for (index, identity) in identities.iter().enumerate() {
-        by_name.entry(name_key(&identity.purl)).or_default().push((index, identity));
+        by_name
+            .entry(name_key(&identity.purl))
+            .or_default()
+            .push((index, identity));
     }
     let mut reported = BTreeSet::new();
     let mut out = Vec::new();
@@ -218,7 +221,10 @@ fn components(root: &Object<'_>, identities: &[Identity], renamed: &BTreeMap<Str
         }
         out.push(component(raw, &fields, better, renamed));
     }
-    let unreported = identities.iter().enumerate().filter(|(index, _)| !reported.contains(index));
+    let unreported = identities
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !reported.contains(index));
     out.extend(unreported.map(|(_, identity)| identity_component(identity)));
     format!("[{}]", out.join(","))
 }
@@ -261,24 +267,33 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
         let property = Object::of(raw);
         Some((property.text("name")?, property.text("value")?))
     };
-    let virtual_path =
-        properties.iter().filter_map(named).find(|(name, _)| name == "syft:metadata:virtualPath").map(|(_, v)| v);
+    let virtual_path = properties
+        .iter()
+        .filter_map(named)
+        .find(|(name, _)| name == "syft:metadata:virtualPath")
+        .map(|(_, v)| v);
     // A package that is only a part of its jar has its coordinates at the end of the virtual path.
-    let marker = [fields.text("group"), fields.text("name")].map(|part| format!(":{}", part.unwrap_or_default())).concat();
+    let marker = [fields.text("group"), fields.text("name")]
+        .map(|part| format!(":{}", part.unwrap_or_default()))
+        .concat();
     let mut has_changed = false;
     let rewritten: Vec<String> = properties
         .iter()
         .map(|raw| {
-            let Some((name, value)) = named(raw) else { return raw.get().to_owned() };
+            let Some((name, value)) = named(raw) else {
+                return raw.get().to_owned();
+            };
             let is_location = name.starts_with("syft:location:") && name.ends_with(":path");
             let is_virtual = name == "syft:metadata:virtualPath";
             if !is_location && !is_virtual {
                 return raw.get().to_owned();
             }
             // The virtual path is the location and, behind colons, the way through the archives in it.
-            let precise = virtual_path
-                .as_deref()
-                .filter(|precise| precise.strip_prefix(&value).is_some_and(|rest| rest.starts_with(':')));
+            let precise = virtual_path.as_deref().filter(|precise| {
+                precise
+                    .strip_prefix(&value)
+                    .is_some_and(|rest| rest.starts_with(':'))
+            });
             let precise = precise.map(|precise| precise.strip_suffix(marker.as_str()).unwrap_or(precise));
             let path = location(precise.unwrap_or(&value), renamed);
             if path == value {
@@ -303,7 +318,10 @@ fn location(reported: &str, renamed: &BTreeMap<String, String>) -> String {
             let rest = bare.strip_prefix(layout.as_str())?;
             (rest.is_empty() || rest.starts_with(':')).then_some((layout.as_str(), rest))
         })
-        .or_else(|| bare.split_once(':').map(|(file, _)| (file, bare.get(file.len()..).unwrap_or(""))))
+        .or_else(|| {
+            bare.split_once(':')
+                .map(|(file, _)| (file, bare.get(file.len()..).unwrap_or("")))
+        })
         .unwrap_or((bare, ""));
     let inside = renamed.get(file).map_or(file, String::as_str);
     let steps = std::iter::once(inside)
@@ -331,8 +349,11 @@ fn identity_component(identity: &Identity) -> String {
     hash.update(identity.location.as_bytes());
     let digest = hex::encode(hash.finalize());
     let separator = if identity.purl.contains('?') { '&' } else { '?' };
-    let reference =
-        format!("{}{separator}package-id={}", identity.purl, digest.get(..16).unwrap_or(&digest));
+    let reference = format!(
+        "{}{separator}package-id={}",
+        identity.purl,
+        digest.get(..16).unwrap_or(&digest)
+    );
     let mut writer = ObjectWriter::default();
     writer.member("bom-ref", &quoted(&reference));
     writer.member("type", &quoted(identity.kind));

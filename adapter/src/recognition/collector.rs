@@ -104,6 +104,7 @@ impl<'a> Collector<'a> {
 
     /// Decides what the artifact is and what Syft is to read.
     pub fn finish(mut self, root: &RootFacts<'_>) -> Result<Recognized, RecognitionError> {
+        self.layout.ensure_root()?;
         let mut form = self.root_form(root);
         let mut reasons = Vec::new();
         let mut conda = None;
@@ -484,8 +485,10 @@ impl EntrySink for Collector<'_> {
         );
         let candidate = candidate.filter(|_| !in_java);
         let in_system_package = self.in_system_package(entry);
-        let wanted = if in_java || root_is_java || (in_system_package && interest::is_distributed(entry.path))
-        {
+        // The gemspec in a gem's data is its source; as a rule it computes the version, and Syft then reports none.
+        let gem_source = around == "data.tar.gz" && interest::is_gemspec(entry.path);
+        let distributed = in_system_package && interest::is_distributed(entry.path);
+        let wanted = if in_java || root_is_java || distributed || gem_source {
             None
         } else if candidate == Some(Candidate::Npm) {
             Some(Wanted::File)
@@ -807,6 +810,22 @@ mod tests {
         assert_eq!(error.code().as_str(), "CONDA_INDEX_DUPLICATE");
         let error = feed(dir.path(), Type::Conda, None, Container::Tar, &[]).unwrap_err();
         assert_eq!(error.code().as_str(), "CONDA_PACKAGE_INVALID");
+    }
+
+    #[test]
+    fn an_empty_layout_is_there_to_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let nuspec = b"<package><metadata><id>A</id><version>1</version></metadata></package>";
+        let r = feed(
+            dir.path(),
+            Type::Nupkg,
+            None,
+            Container::Zip,
+            &[(&[], "A.nuspec", nuspec)],
+        )
+        .unwrap();
+        assert_eq!((purls(&r), r.laid_out_files), (vec!["pkg:nuget/A@1"], 0));
+        assert!(dir.path().join("layout").is_dir());
     }
 
     #[test]

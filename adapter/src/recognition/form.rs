@@ -11,6 +11,23 @@ const LAYOUT: &[&str] = &[
     "php-composer-installed-cataloger",
 ];
 
+/// For operating system packages: their own readers, and those of what a vendor bundles. Without the classifier of
+/// well-known binaries, which would report the distribution's patched program as the unpatched upstream one.
+const SYSTEM: &[&str] = &[
+    "deb-archive-cataloger",
+    "rpm-archive-cataloger",
+    "apk-db-cataloger",
+    "java-archive-cataloger",
+    "javascript-package-cataloger",
+    "python-installed-package-cataloger",
+    "ruby-installed-gemspec-cataloger",
+    "php-composer-installed-cataloger",
+    "dotnet-deps-binary-cataloger",
+    "go-module-binary-cataloger",
+    "cargo-auditable-binary-cataloger",
+    "graalvm-native-image-cataloger",
+];
+
 /// What the bytes are. `Display` gives the kebab-case text of `summary.recognizedAs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -119,6 +136,7 @@ impl Form {
         match self {
             Self::JavaArchive => &["java-archive-cataloger"],
             Self::CondaPackage => &["conda-meta-cataloger"],
+            Self::DebPackage | Self::RpmPackage | Self::AlpinePackage => SYSTEM,
             _ => LAYOUT,
         }
     }

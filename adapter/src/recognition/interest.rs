@@ -163,6 +163,11 @@ pub(super) fn is_distributed(path: &str) -> bool {
     DISTRIBUTED_SET.is_match(path)
 }
 
+/// Whether this is a gemspec at the root of its container.
+pub(super) fn is_gemspec(path: &str) -> bool {
+    !path.contains('/') && path.ends_with(".gemspec")
+}
+
 /// Bytes that [`is_executable`] wants to see.
 pub(super) const MAGIC_BYTES: usize = 4;
 

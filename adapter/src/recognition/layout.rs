@@ -70,6 +70,11 @@ impl Layout {
         }
     }
 
+    /// Makes the root, so that it can be read even when nothing is in it.
+    pub(super) fn ensure_root(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.root)
+    }
+
     /// Opens a new file for what is at `location` of the artifact. `None` when it must not or cannot have a place.
     pub(super) fn create(&mut self, location: &str) -> io::Result<Option<Writing>> {
         if self.files >= self.limits.files {
@@ -179,7 +184,7 @@ impl Layout {
     /// Gives the artifact itself a name in the layout, without copying it when that is possible.
     pub(super) fn link(&mut self, artifact: &Path, name: &str) -> io::Result<()> {
         let to = self.root.join(name);
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+        self.ensure_root()?;
         if std::fs::hard_link(artifact, &to).is_err() {
             let mut source = File::open(artifact)?;
             let mut target = OpenOptions::new()
@@ -200,7 +205,7 @@ impl Layout {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             other => other?,
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+        self.ensure_root()?;
         *self = Self::new(&self.root.clone(), self.limits);
         Ok(())
     }

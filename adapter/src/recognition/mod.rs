@@ -33,6 +33,8 @@ use manifest::CondaIndexError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// What Syft makes of our own name for a jar that says nothing of itself: no component, to be dropped.
+pub const PLACEHOLDER_PURL: &str = "pkg:maven/artifact/artifact";
 /// Most identities of one artifact.
 pub const MAX_IDENTITIES: usize = 4096;
 /// Most entries of [`Recognized::expected_files`].

@@ -1,7 +1,7 @@
 //! A lone manifest or lock file arrives without its name; its content tells which name the cataloguers' globs want.
 
 use serde::de::IgnoredAny;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// Most bytes that are looked at. A larger file is opaque.
 pub(super) const MAX_SNIFF_BYTES: u64 = 32 * 1024 * 1024;
@@ -19,8 +19,12 @@ pub(super) fn manifest_name(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
+#[expect(
+    clippy::zero_sized_map_values,
+    reason = "a map reads the keys of an object and skips the values; a set would read an array"
+)]
 fn json_name(text: &str) -> Option<&'static str> {
-    let keys: BTreeMap<String, IgnoredAny> = serde_json::from_str(text).ok()?;
+    let keys: HashMap<String, IgnoredAny> = serde_json::from_str(text).ok()?;
     let has = |key: &str| keys.contains_key(key);
     Some(
         if has("lockfileVersion") && (has("packages") || has("dependencies")) {

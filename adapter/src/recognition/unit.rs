@@ -135,7 +135,7 @@ impl Unit {
         let parts: Vec<&str> = path.split('/').take(4).collect();
         match parts.as_slice() {
             [_, "Cargo.toml.orig" | ".cargo_vcs_info.json"] => _ = self.signs.insert("crate"),
-            ["Payload", app, "Info.plist"] if app.ends_with(".app") => _ = self.signs.insert("ios"),
+            ["Payload", app, "Info.plist"] if has_suffix(app, ".app") => _ = self.signs.insert("ios"),
             _ => {}
         }
         if self.container == Container::Zip {
@@ -242,6 +242,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn table() {
         let cases: [(Container, Type, &[&str], Form); 24] = [
             (

@@ -39,7 +39,20 @@ mod tests {
                 "{text}"
             );
         }
-        let nested = format!("name: {}", "[".repeat(100_000));
-        assert!(helm(nested.as_bytes()).is_err());
+        // None of these may take more than a moment.
+        for unit in [
+            "[",
+            "{a: ",
+            "- ",
+            "? ",
+            "a: &a [*a]\n",
+            "[],",
+            "\"",
+            "!a ",
+            "%a\n",
+        ] {
+            let text = format!("name: {}", unit.repeat(200_000));
+            assert!(helm(text.as_bytes()).is_err(), "{unit}");
+        }
     }
 }

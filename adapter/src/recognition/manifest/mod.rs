@@ -96,7 +96,24 @@ fn json<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ManifestErr
     serde_json::from_str(text(bytes, "JSON")?).map_err(|_| ManifestError::Malformed { format: "JSON" })
 }
 
+/// Deepest nesting of brackets in a YAML manifest. The parser's time grows with the square of it.
+const MAX_YAML_BRACKETS: usize = 64;
+
 /// The bytes as the first YAML document, of the wanted shape.
 fn yaml<T: for<'a> serde::Deserialize<'a>>(bytes: &[u8]) -> Result<T, ManifestError> {
-    serde_norway::from_str(text(bytes, "YAML")?).map_err(|_| ManifestError::Malformed { format: "YAML" })
+    const MALFORMED: ManifestError = ManifestError::Malformed { format: "YAML" };
+    let text = text(bytes, "YAML")?;
+    // Quoting is not looked at, so prose counts too; but prose closes its brackets, more or less.
+    let mut open = 0_usize;
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open > MAX_YAML_BRACKETS {
+            return Err(MALFORMED);
+        }
+    }
+    serde_norway::from_str(text).map_err(|_| MALFORMED)
 }

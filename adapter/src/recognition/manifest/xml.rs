@@ -50,9 +50,8 @@ pub(super) fn texts<'w>(
             }
             // No identifier needs one, and refusing them leaves nothing to expand.
             Event::GeneralRef(_) if current.is_some() => return Err(MALFORMED),
-            Event::DocType(_) => return Err(MALFORMED),
             Event::Eof if path.is_empty() => return Ok(found),
-            Event::Eof => return Err(MALFORMED),
+            Event::DocType(_) | Event::Eof => return Err(MALFORMED),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use super::META_RECORD_BYTES;
 use super::entry::{Container, EntrySink};
 use super::error::GateError;
-use super::gate::{Charge, Level};
+use super::level::{Charge, Level};
 use super::path::Rules;
 use super::sniff::Format;
 use super::stream::{Limited, Source, skip, take_block, take_bytes};

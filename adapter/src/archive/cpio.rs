@@ -2,7 +2,7 @@
 
 use super::entry::{Container, EntryKind, EntrySink};
 use super::error::GateError;
-use super::gate::{Charge, Level};
+use super::level::{Charge, Level};
 use super::links::Links;
 use super::path::{MAX_PATH_BYTES, PathFault, Rules};
 use super::sniff::Format;

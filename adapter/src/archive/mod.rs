@@ -3,8 +3,8 @@
 //! **Invariant:** no file is created under a name that an artifact chose. Nested archives whose truth is at their end
 //! (ZIP) are copied to an unnamed temporary file; everything else is read in place.
 //!
-//! One reader module per format turns bytes into entries; `gate` holds what they share: names are checked, entries
-//! and bytes are charged, archives inside are opened. `budget`, `path`, `links`, `sniff` and `tar_header` are pure.
+//! One reader module per format turns bytes into entries; they share `level`, where names are checked and entries and
+//! bytes are charged, and `open`, where archives inside are opened. `gate` is where it begins. `budget`, `path`, `links`, `sniff` and `tar_header` are pure.
 
 pub mod budget;
 pub mod entry;
@@ -16,11 +16,14 @@ mod ar;
 mod compressed;
 mod cpio;
 mod gate;
+mod level;
 mod links;
+mod open;
 mod rpm_package;
 mod stream;
 mod tar_header;
 mod tar_reader;
+mod tar_sparse;
 mod zip_directory;
 mod zip_reader;
 

@@ -4,7 +4,8 @@
 use super::cpio::{self, Listed, Names, STRIPPED_MAGIC};
 use super::entry::EntrySink;
 use super::error::GateError;
-use super::gate::{Charge, Level, decompress};
+use super::level::{Charge, Level};
+use super::open::decompress;
 use super::sniff::{self, Format, SNIFF_BYTES};
 use super::stream::{Source, take_block, take_bytes};
 use rpm::PackageMetadata;

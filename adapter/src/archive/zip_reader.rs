@@ -2,8 +2,9 @@
 
 use super::entry::{Container, EntryKind, EntrySink};
 use super::error::GateError;
-use super::gate::{Charged, Level};
+use super::level::Level;
 use super::links::Links;
+use super::open::Charged;
 use super::path::{MAX_PATH_BYTES, PathFault, Rules};
 use super::sniff::Format;
 use super::stream::{BUFFER_BYTES, FileWindow, Stream};

@@ -4,6 +4,9 @@ pub mod keys;
 pub mod layers;
 pub mod value;
 
+#[cfg(test)]
+mod table;
+
 use self::value::duration;
 use assay_schemas::Ceiling;
 use secrecy::SecretString;

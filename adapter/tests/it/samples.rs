@@ -17,14 +17,19 @@ fn differences(adapter: &TestAdapter, sample: &Sample) -> Vec<String> {
     let mut wrong = Vec::new();
     let purls = texts(&catalog["components"], "packageUrl");
     for expected in sample.purls {
-        let is_there = purls.iter().any(|purl| purl == expected || without_qualifiers(purl) == *expected);
+        let is_there = purls
+            .iter()
+            .any(|purl| purl == expected || without_qualifiers(purl) == *expected);
         if !is_there {
             wrong.push(format!("no {expected} in {purls:?}"));
         }
     }
     if catalog["completeness"] != sample.completeness {
         let reasons = &catalog["summary"]["partialReasons"];
-        wrong.push(format!("catalog is {}, not {}: {reasons}", catalog["completeness"], sample.completeness));
+        wrong.push(format!(
+            "catalog is {}, not {}: {reasons}",
+            catalog["completeness"], sample.completeness
+        ));
     }
     let sbom = base64::engine::general_purpose::STANDARD
         .decode(catalog["cyclonedxJson"].as_str().unwrap())
@@ -44,14 +49,21 @@ fn differences(adapter: &TestAdapter, sample: &Sample) -> Vec<String> {
     if sample.clean && !advisories.is_empty() {
         wrong.push(format!("nothing should be found, but {advisories:?}"));
     }
-    if matched["vulnerabilityDatabaseRevision"].as_str().is_none_or(str::is_empty) {
+    if matched["vulnerabilityDatabaseRevision"]
+        .as_str()
+        .is_none_or(str::is_empty)
+    {
         wrong.push("the answer does not say which database it was checked against".to_owned());
     }
     wrong
 }
 
 fn texts(list: &Value, member: &str) -> BTreeSet<String> {
-    list.as_array().into_iter().flatten().filter_map(|item| item[member].as_str().map(str::to_owned)).collect()
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item[member].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn without_qualifiers(purl: &str) -> &str {
@@ -68,7 +80,9 @@ fn every_sample_yields_its_packages_and_its_advisories() {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some(sample) = queue.lock().unwrap().next() else { break };
+                    let Some(sample) = queue.lock().unwrap().next() else {
+                        break;
+                    };
                     for difference in differences(&adapter, &sample) {
                         wrong.lock().unwrap().push(format!("{}: {difference}", sample.id));
                     }
@@ -77,25 +91,47 @@ fn every_sample_yields_its_packages_and_its_advisories() {
         }
     });
     let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
 fn a_clean_package_names_the_database_it_was_checked_against() {
     let adapter = Setup::real().start();
     adapter.wait_ready();
-    let sample = artifact::all().into_iter().find(|sample| sample.clean && !sample.purls.is_empty()).unwrap();
+    let sample = artifact::all()
+        .into_iter()
+        .find(|sample| sample.clean && !sample.purls.is_empty())
+        .unwrap();
     let catalog = adapter.catalog(sample.artifact_type, &sample.bytes, &[]).json();
-    let sbom =
-        base64::engine::general_purpose::STANDARD.decode(catalog["cyclonedxJson"].as_str().unwrap()).unwrap();
+    let sbom = base64::engine::general_purpose::STANDARD
+        .decode(catalog["cyclonedxJson"].as_str().unwrap())
+        .unwrap();
     let matched = adapter.match_sbom(&sbom, &[]).json();
     let readiness = adapter.get("/v1/readiness").json();
     assert_eq!(matched["findings"], serde_json::json!([]));
     assert_eq!(matched["completeness"], "COMPLETE");
-    assert_eq!(matched["vulnerabilityDatabaseRevision"], readiness["vulnerabilityDatabaseRevision"]);
-    assert_eq!(matched["vulnerabilityDatabaseUpdatedAt"], readiness["vulnerabilityDatabaseUpdatedAt"]);
-    assert_eq!(matched["capabilityDigest"], readiness["details"]["capabilityDigest"]);
-    let severities: Vec<_> = matched["summary"]["severityCounts"].as_object().unwrap().keys().collect();
+    assert_eq!(
+        matched["vulnerabilityDatabaseRevision"],
+        readiness["vulnerabilityDatabaseRevision"]
+    );
+    assert_eq!(
+        matched["vulnerabilityDatabaseUpdatedAt"],
+        readiness["vulnerabilityDatabaseUpdatedAt"]
+    );
+    assert_eq!(
+        matched["capabilityDigest"],
+        readiness["details"]["capabilityDigest"]
+    );
+    let severities: Vec<_> = matched["summary"]["severityCounts"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
     assert_eq!(severities.len(), 6);
 }
 
@@ -115,10 +151,17 @@ fn the_same_bytes_give_the_same_documents_on_every_replica() {
                     .decode(catalog["cyclonedxJson"].as_str().unwrap())
                     .unwrap();
                 let matched = adapter.match_sbom(&sbom, &[]).json();
-                (String::from_utf8(sbom).unwrap(), matched["reportJson"].clone(), matched["findings"].clone())
+                (
+                    String::from_utf8(sbom).unwrap(),
+                    matched["reportJson"].clone(),
+                    matched["findings"].clone(),
+                )
             })
             .collect();
         assert_eq!(documents[0], documents[1], "{}", sample.id);
-        assert!(!documents[0].0.contains(replicas[0].scratch().to_str().unwrap()), "a private path leaks");
+        assert!(
+            !documents[0].0.contains(replicas[0].scratch().to_str().unwrap()),
+            "a private path leaks"
+        );
     }
 }

@@ -1,0 +1,252 @@
+//! What follows from all that was heard: the form, the identities, the plan for Syft and the reasons for doubt.
+
+use super::{CONDA_INDEX, Collector, Found, join};
+use crate::recognition::form::Form;
+use crate::recognition::identity::Identity;
+use crate::recognition::manifest;
+use crate::recognition::unit::Candidate;
+use crate::recognition::{
+    MAX_IDENTITIES, RecognitionError, Recognized, RootFacts, ScanPlan, ScanSource, sniff,
+};
+use assay_schemas::ArtifactType;
+use assay_schemas::catalog::{PartialCode, PartialReason};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _};
+
+impl Collector<'_> {
+    /// Decides what the artifact is and what Syft is to read.
+    pub fn finish(mut self, root: &RootFacts<'_>) -> Result<Recognized, RecognitionError> {
+        self.layout.ensure_root()?;
+        let mut form = self.root_form(root);
+        let mut reasons = Vec::new();
+        let mut conda = None;
+        let mut identities = Vec::new();
+        if form == Form::CondaPackage && self.hint == ArtifactType::Conda {
+            let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
+            self.lay_out_conda(&index)?;
+            let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
+            identities.extend(identity.ok());
+            conda = Some(facts);
+        } else if root.is_opaque {
+            form = self.opaque(root, &mut identities)?;
+        } else {
+            match form {
+                Form::JavaArchive => {
+                    self.layout.clear()?;
+                    self.expected.clear();
+                    let name = self.java_name();
+                    self.link(root, &name)?;
+                }
+                Form::DebPackage => self.link(root, "artifact.deb")?,
+                Form::RpmPackage => self.link(root, "artifact.rpm")?,
+                Form::AlpinePackage => self.write_alpine()?,
+                _ => {}
+            }
+            identities = self.identities(form, &mut reasons);
+        }
+        self.reasons(form, &identities, &mut reasons);
+        Ok(Recognized {
+            form,
+            identities,
+            plan: ScanPlan {
+                source: ScanSource::Directory(self.layout_dir.to_owned()),
+                catalogers: form.catalogers(),
+            },
+            reasons,
+            laid_out_files: self.layout.files(),
+            laid_out_bytes: self.layout.bytes(),
+            expected_files: self.expected,
+            distribution: self.root_distribution,
+            has_system_packages: !self.distributions.is_empty() || self.undistributed > 0,
+            conda,
+            renamed: self.layout.into_renamed(),
+        })
+    }
+
+    /// The index as it is, and nothing else, where Syft looks for installed Conda packages.
+    fn lay_out_conda(&mut self, index: &[u8]) -> io::Result<()> {
+        const INSTALLED: &str = "conda-meta/package.json";
+        self.layout.clear()?;
+        self.expected.clear();
+        self.layout.write(INSTALLED, index)?;
+        self.layout.rename(INSTALLED, CONDA_INDEX);
+        self.expect(INSTALLED.to_owned(), CONDA_INDEX.to_owned());
+        Ok(())
+    }
+
+    fn root_form(&self, root: &RootFacts<'_>) -> Form {
+        if root.is_opaque {
+            return Form::of_hint(self.hint).unwrap_or(Form::Opaque);
+        }
+        if root.is_rpm {
+            return Form::RpmPackage;
+        }
+        match self.units.get("") {
+            Some(unit) => unit.form(),
+            None => Form::of_hint(self.hint).unwrap_or(Form::Archive),
+        }
+    }
+
+    fn link(&mut self, root: &RootFacts<'_>, name: &str) -> io::Result<()> {
+        self.layout.link(root.path, name)?;
+        self.layout.rename(name, "");
+        self.expect(name.to_owned(), String::new());
+        Ok(())
+    }
+
+    /// Syft reads name and version from the file name too and reports a second, wrong package when they differ from
+    /// the jar's only `pom.properties`. So the jar gets the name that Maven gives it, if that is plain text.
+    fn java_name(&self) -> String {
+        let suffix = match self.hint {
+            ArtifactType::War => "war",
+            ArtifactType::Ear => "ear",
+            _ => "jar",
+        };
+        let mut own = self
+            .found
+            .iter()
+            .filter(|f| f.unit.is_empty() && f.candidate == Some(Candidate::PomProperties));
+        let plain = |text: &str| {
+            (1..=100).contains(&text.len())
+                && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        };
+        match (own.next().map(|f| &f.coordinates), own.next()) {
+            (Some(Ok(c)), None) if plain(&c.name) && plain(&c.version) => {
+                format!("{}-{}.{suffix}", c.name, c.version)
+            }
+            _ => format!("artifact.{suffix}"),
+        }
+    }
+
+    /// Syft has no cataloguer for an Alpine package, but one for the database of installed ones.
+    fn write_alpine(&mut self) -> io::Result<()> {
+        if let Some(distribution) = &self.root_distribution {
+            let database = std::mem::take(&mut self.alpine_db);
+            self.layout.write("lib/apk/db/installed", database.as_bytes())?;
+            self.layout.rename("lib/apk/db/installed", ".PKGINFO");
+            self.layout
+                .write("etc/os-release", distribution.os_release().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn opaque(
+        &mut self,
+        root: &RootFacts<'_>,
+        identities: &mut Vec<Identity>,
+    ) -> Result<Form, RecognitionError> {
+        let mut bytes = Vec::new();
+        if root.input_bytes <= sniff::MAX_SNIFF_BYTES {
+            File::open(root.path)?
+                .take(sniff::MAX_SNIFF_BYTES)
+                .read_to_end(&mut bytes)?;
+        }
+        let name = sniff::manifest_name(&bytes);
+        self.layout.link(root.path, name.unwrap_or("artifact"))?;
+        self.layout.rename(name.unwrap_or("artifact"), "");
+        let coordinates = match name {
+            Some("pom.xml") => manifest::pom(&bytes).ok(),
+            Some("package.json") => manifest::npm(&bytes).ok(),
+            _ => None,
+        };
+        identities.extend(coordinates.and_then(|c| c.identify(String::new()).ok()));
+        if let Some(name) = name {
+            self.expect(name.to_owned(), String::new());
+            return Ok(Form::Manifest);
+        }
+        Ok(Form::of_hint(self.hint).unwrap_or(Form::Opaque))
+    }
+
+    /// Identities of the packages that are there, and a reason for each one that cannot be read.
+    fn identities(&mut self, root: Form, reasons: &mut Vec<PartialReason>) -> Vec<Identity> {
+        let forms: BTreeMap<String, Form> = self
+            .units
+            .iter()
+            .map(|(key, unit)| (key.clone(), if key.is_empty() { root } else { unit.form() }))
+            .collect();
+        let mut found = std::mem::take(&mut self.found);
+        found.append(&mut self.rpms);
+        for (key, unit) in &self.units {
+            if forms.get(key) == Some(&Form::GoModule)
+                && let Some(prefix) = unit.go_prefix()
+            {
+                found.push(Found {
+                    unit: key.clone(),
+                    candidate: None,
+                    location: join(key, prefix),
+                    coordinates: manifest::go_module(prefix),
+                });
+            }
+        }
+        // A shaded jar holds the properties of everything in it, and none of them is surely its own.
+        let poms = |unit: &str| {
+            found
+                .iter()
+                .filter(|f| f.unit == unit && f.candidate == Some(Candidate::PomProperties))
+                .count()
+        };
+        let shaded: BTreeSet<String> = forms.keys().filter(|key| poms(key) > 1).cloned().collect();
+        let mut identities: BTreeMap<String, Identity> = BTreeMap::new();
+        for item in found {
+            let wanted = item.candidate.and_then(Candidate::form);
+            if wanted.is_some() && wanted != forms.get(&item.unit).copied() {
+                continue;
+            }
+            if item.candidate == Some(Candidate::PomProperties) && shaded.contains(&item.unit) {
+                continue;
+            }
+            match item.coordinates.and_then(|c| c.identify(item.location)) {
+                Ok(identity) if identities.len() < MAX_IDENTITIES => {
+                    identities.entry(identity.purl.clone()).or_insert(identity);
+                }
+                Ok(_) => self.uncounted += 1,
+                Err(error) if wanted != Some(Form::JavaArchive) => {
+                    reasons.push(reason(PartialCode::IdentityUnknown, &error));
+                    reasons.dedup();
+                }
+                Err(_) => {}
+            }
+        }
+        identities.into_values().collect()
+    }
+
+    fn reasons(&self, form: Form, identities: &[Identity], reasons: &mut Vec<PartialReason>) {
+        let says = |reasons: &[PartialReason], code| reasons.iter().any(|r| r.code == code);
+        if form.must_name_itself() && identities.is_empty() && !says(reasons, PartialCode::IdentityUnknown) {
+            let detail = format!("no manifest of a {form} names a package");
+            reasons.push(reason(PartialCode::IdentityUnknown, &detail));
+        }
+        if form.is_unsupported() {
+            reasons.push(reason(
+                PartialCode::UnsupportedFormat,
+                &format!("no cataloguer reads a {form}"),
+            ));
+        }
+        if self.undistributed > 0 {
+            let detail = format!(
+                "{} system packages of an unknown distribution",
+                self.undistributed
+            );
+            reasons.push(reason(PartialCode::DistroUnknown, &detail));
+        }
+        let refused = self.layout.refused().saturating_add(self.uncounted);
+        if refused > 0 {
+            let detail = format!("{refused} files of interest have no place in the layout");
+            reasons.push(reason(PartialCode::LayoutLimit, &detail));
+        }
+        reasons.sort_by(|a, b| (a.code, &a.detail).cmp(&(b.code, &b.detail)));
+        reasons.dedup();
+        reasons.truncate(64);
+    }
+}
+
+fn reason(code: PartialCode, detail: &impl ToString) -> PartialReason {
+    PartialReason {
+        code,
+        detail: detail.to_string(),
+    }
+}

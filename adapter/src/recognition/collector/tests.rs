@@ -1,0 +1,240 @@
+//! The collector, fed as the gate feeds it.
+
+use super::Collector;
+use crate::archive::{Container, Entry, EntryKind, EntrySink, Interest};
+use crate::recognition::{Distribution, Form, LayoutLimits, RecognitionError, Recognized, RootFacts};
+use assay_schemas::ArtifactType as Type;
+use assay_schemas::catalog::PartialCode;
+use std::path::Path;
+
+/// (containers around it, path, content)
+type File<'a> = (&'a [&'a str], &'a str, &'a [u8]);
+
+fn feed(
+    dir: &Path,
+    hint: Type,
+    distribution: Option<Distribution>,
+    root: Container,
+    files: &[File<'_>],
+) -> Result<Recognized, RecognitionError> {
+    let artifact = dir.join("artifact");
+    std::fs::write(&artifact, b"bytes").unwrap();
+    let layout = dir.join("layout");
+    let mut collector = Collector::new(hint, &layout, LayoutLimits::default(), distribution);
+    for (within, path, content) in files {
+        let within: Vec<String> = within.iter().map(|w| (*w).to_owned()).collect();
+        let container = if within.is_empty() { root } else { Container::Tar };
+        let entry = Entry {
+            path,
+            within: &within,
+            container,
+            kind: EntryKind::File,
+            declared_size: None,
+        };
+        if collector.begin(&entry) == Interest::Content {
+            // One byte at a time: no decision may depend on how the bytes arrive.
+            for byte in *content {
+                collector.chunk(&[*byte]).unwrap();
+            }
+            collector.end().unwrap();
+        }
+    }
+    collector.finish(&RootFacts {
+        is_opaque: files.is_empty(),
+        is_rpm: false,
+        input_bytes: 5,
+        path: &artifact,
+    })
+}
+
+fn purls(recognized: &Recognized) -> Vec<&str> {
+    recognized.identities.iter().map(|i| i.purl.as_str()).collect()
+}
+
+fn codes(recognized: &Recognized) -> Vec<PartialCode> {
+    recognized.reasons.iter().map(|r| r.code).collect()
+}
+
+#[test]
+fn an_npm_package_and_what_is_bundled_in_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let files: [File<'_>; 3] = [
+        (
+            &[],
+            "package/package.json",
+            br#"{"name":"@s/a","version":"1.0.0"}"#,
+        ),
+        (
+            &[],
+            "package/test/package.json",
+            br#"{"name":"fixture","version":"1.0.0"}"#,
+        ),
+        (
+            &[],
+            "package/node_modules/b/package.json",
+            br#"{"name":"b","version":"2.0.0"}"#,
+        ),
+    ];
+    let r = feed(dir.path(), Type::Tgz, None, Container::Tar, &files).unwrap();
+    assert_eq!(r.form, Form::NpmPackage);
+    assert_eq!(purls(&r), ["pkg:npm/%40s/a@1.0.0"]);
+    assert_eq!((r.laid_out_files, codes(&r)), (2, vec![]));
+    assert!(!dir.path().join("layout/package/test").exists());
+}
+
+#[test]
+fn a_package_inside_an_archive_is_named_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let files: [File<'_>; 3] = [
+        (&[], "deps/a.tgz", b"\x1f\x8b"),
+        (
+            &["deps/a.tgz"],
+            "package/package.json",
+            br#"{"name":"a","version":"1.0.0"}"#,
+        ),
+        (&["deps/a.tgz"], "package/yarn.lock", b"x"),
+    ];
+    let r = feed(dir.path(), Type::Zip, None, Container::Zip, &files).unwrap();
+    assert_eq!(r.form, Form::Archive);
+    assert_eq!(
+        r.identities.first().unwrap().location,
+        "deps/a.tgz!/package/package.json"
+    );
+    assert!(dir.path().join("layout/deps/a.tgz!/package/yarn.lock").exists());
+}
+
+#[test]
+fn a_known_type_without_a_name_is_partial_and_an_archive_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: [(Type, &str, &[u8], Vec<PartialCode>); 5] = [
+        (Type::Whl, "a.txt", b"", vec![PartialCode::IdentityUnknown]),
+        (
+            Type::Tgz,
+            "package/package.json",
+            b"{",
+            vec![PartialCode::IdentityUnknown],
+        ),
+        (
+            Type::Crate,
+            "a-1/Cargo.toml",
+            b"[package]",
+            vec![PartialCode::IdentityUnknown],
+        ),
+        (
+            Type::Ipa,
+            "Payload/a.app/Info.plist",
+            b"",
+            vec![PartialCode::UnsupportedFormat],
+        ),
+        (Type::Zip, "a.txt", b"", vec![]),
+    ];
+    for (index, (hint, path, content, want)) in cases.into_iter().enumerate() {
+        let dir = dir.path().join(index.to_string());
+        std::fs::create_dir(&dir).unwrap();
+        let container = if path.starts_with("Payload") || hint == Type::Zip {
+            Container::Zip
+        } else {
+            Container::Tar
+        };
+        let r = feed(&dir, hint, None, container, &[(&[], path, content)]).unwrap();
+        assert_eq!(codes(&r), want, "{path}");
+    }
+}
+
+#[test]
+fn a_jar_gets_the_name_that_its_properties_give() {
+    let dir = tempfile::tempdir().unwrap();
+    let files: [File<'_>; 2] = [
+        (
+            &[],
+            "META-INF/maven/g/a/pom.properties",
+            b"groupId=g\nartifactId=a\nversion=1\n",
+        ),
+        (&[], "lib/b.jar", b"PK"),
+    ];
+    let r = feed(dir.path(), Type::Zip, None, Container::Zip, &files).unwrap();
+    assert_eq!(r.form, Form::JavaArchive);
+    assert_eq!(purls(&r), ["pkg:maven/g/a@1"]);
+    assert!(dir.path().join("layout/a-1.jar").exists());
+    assert!(
+        !dir.path().join("layout/lib").exists(),
+        "Syft finds it in the jar"
+    );
+    assert_eq!(r.location("/a-1.jar"), "");
+}
+
+#[test]
+fn system_packages_want_a_distribution() {
+    for (hint, purl, want) in [
+        (
+            None,
+            "pkg:apk/alpine/a@1?arch=x86",
+            vec![PartialCode::DistroUnknown],
+        ),
+        (
+            Distribution::new("alpine", "3.17"),
+            "pkg:apk/alpine/a@1?arch=x86&distro=alpine-3.17",
+            vec![],
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let known = hint.is_some();
+        let files: [File<'_>; 2] = [
+            (&[], ".PKGINFO", b"pkgname = a\npkgver = 1\narch = x86\n"),
+            (&[], "lib/apk/db/installed", b"P:evil\nV:1\n\n"),
+        ];
+        let r = feed(dir.path(), Type::Apk, hint, Container::Tar, &files).unwrap();
+        assert_eq!(
+            (r.form, purls(&r), codes(&r)),
+            (Form::AlpinePackage, vec![purl], want)
+        );
+        assert_eq!(dir.path().join("layout/etc/os-release").exists(), known);
+        assert!(dir.path().join("layout/payload!/lib/apk/db/installed").exists());
+    }
+}
+
+#[test]
+fn a_conda_package_is_its_index_and_nothing_else() {
+    let index: &[u8] = br#"{"name":"a","version":"1","build":"0","build_number":0}"#;
+    let good: [File<'_>; 2] = [(&[], "info/index.json", index), (&[], "a/Cargo.lock", b"x")];
+    let dir = tempfile::tempdir().unwrap();
+    let r = feed(dir.path(), Type::Conda, None, Container::Tar, &good).unwrap();
+    assert_eq!(
+        std::fs::read(dir.path().join("layout/conda-meta/package.json")).unwrap(),
+        index
+    );
+    assert_eq!((r.laid_out_files, purls(&r)), (1, vec!["pkg:conda/a@1?build=0"]));
+    let twice: [File<'_>; 2] = [
+        (&[], "info/index.json", index),
+        (&["x"], "info/index.json", index),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let error = feed(dir.path(), Type::Conda, None, Container::Tar, &twice).unwrap_err();
+    assert_eq!(error.code().as_str(), "CONDA_INDEX_DUPLICATE");
+    let error = feed(dir.path(), Type::Conda, None, Container::Tar, &[]).unwrap_err();
+    assert_eq!(error.code().as_str(), "CONDA_PACKAGE_INVALID");
+}
+
+#[test]
+fn an_empty_layout_is_there_to_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let nuspec = b"<package><metadata><id>A</id><version>1</version></metadata></package>";
+    let r = feed(
+        dir.path(),
+        Type::Nupkg,
+        None,
+        Container::Zip,
+        &[(&[], "A.nuspec", nuspec)],
+    )
+    .unwrap();
+    assert_eq!((purls(&r), r.laid_out_files), (vec!["pkg:nuget/A@1"], 0));
+    assert!(dir.path().join("layout").is_dir());
+}
+
+#[test]
+fn bytes_of_no_known_kind_are_opaque_but_laid_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let r = feed(dir.path(), Type::Unknown, None, Container::Tar, &[]).unwrap();
+    assert_eq!((r.form, r.laid_out_files, codes(&r)), (Form::Opaque, 1, vec![]));
+    assert!(dir.path().join("layout/artifact").exists());
+}

@@ -11,6 +11,8 @@ use std::sync::Mutex;
 fn catalog(adapter: &TestAdapter, sample: &Sample) -> Reply {
     let limits = [
         ("x-kkrepo-max-input-bytes", "67108864"),
+        ("x-kkrepo-max-uncompressed-bytes", "268435456"),
+        ("x-kkrepo-max-single-file-bytes", "67108864"),
         ("x-assay-distribution", sample.distribution),
     ];
     adapter.catalog(sample.artifact_type, &sample.bytes, &limits)

@@ -3,7 +3,7 @@
 
 use super::json::{self, JsonError, JsonLimits, Object, ObjectWriter, quoted};
 use super::project::{self, Projection};
-use crate::recognition::{Identity, Relation};
+use crate::recognition::{Identity, PLACEHOLDER_PURL, Relation};
 use assay_schemas::Code;
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
@@ -208,14 +208,21 @@ fn components(root: &Object<'_>, identities: &[Identity], renamed: &BTreeMap<Str
     let mut out = Vec::new();
     for raw in root.items("components") {
         let fields = Object::of(raw);
-        let purl = fields.text("purl");
-        let candidates = purl.as_deref().and_then(|purl| by_name.get(&name_key(purl)));
+        let own_purl = fields.text("purl");
+        // The cataloguer writes Conda packages without a package URL; this is the one that it would have.
+        let purl = own_purl
+            .clone()
+            .or_else(|| conda_purl(&fields))
+            .unwrap_or_default();
+        if is_placeholder(&purl) {
+            continue;
+        }
         let mut better = None;
-        for (index, identity) in candidates.into_iter().flatten() {
-            match identity.relation(purl.as_deref().unwrap_or("")) {
+        for (index, identity) in by_name.get(&name_key(&purl)).into_iter().flatten() {
+            match identity.relation(&purl) {
                 Relation::Other => continue,
-                Relation::Same => {}
-                Relation::LessPrecise => better = Some(*identity),
+                Relation::Same if own_purl.is_some() => {}
+                Relation::Same | Relation::LessPrecise => better = Some(*identity),
             }
             reported.insert(*index);
         }
@@ -227,6 +234,31 @@ fn components(root: &Object<'_>, identities: &[Identity], renamed: &BTreeMap<Str
         .filter(|(index, _)| !reported.contains(index));
     out.extend(unreported.map(|(_, identity)| identity_component(identity)));
     format!("[{}]", out.join(","))
+}
+
+/// What the cataloguer makes of the name under which a jar without coordinates of its own is laid out.
+fn is_placeholder(purl: &str) -> bool {
+    purl.strip_prefix(PLACEHOLDER_PURL)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '?']))
+}
+
+/// The package URL of a component that the cataloguer marks as a Conda package.
+fn conda_purl(fields: &Object<'_>) -> Option<String> {
+    let is_conda = fields.items("properties").iter().any(|raw| {
+        let property = Object::of(raw);
+        property.text("name").as_deref() == Some("syft:package:type")
+            && property
+                .text("value")
+                .is_some_and(|kind| kind.eq_ignore_ascii_case("conda"))
+    });
+    if !is_conda {
+        return None;
+    }
+    Some(format!(
+        "pkg:conda/{}@{}",
+        fields.text("name")?,
+        fields.text("version")?
+    ))
 }
 
 /// One component of the engine, in the engine's words but for its locations and a more precise package URL.
@@ -241,20 +273,16 @@ fn component(
         return raw.get().to_owned();
     }
     let mut writer = ObjectWriter::default();
-    let mut has_version = false;
     for (name, value) in fields.members() {
         match (name.as_str(), better, &properties) {
-            ("purl", Some(identity), _) => writer.member(name, &quoted(&identity.purl)),
-            ("version", Some(identity), _) => {
-                has_version = true;
-                writer.member(name, &quoted(&identity.version));
-            }
+            ("purl" | "version", Some(_), _) => {}
             ("properties", _, Some(properties)) => writer.member(name, properties),
             _ => writer.member(name, value.get()),
         }
-    }
-    if let (Some(identity), false) = (better, has_version) {
-        writer.member("version", &quoted(&identity.version));
+        if let ("name", Some(identity)) = (name.as_str(), better) {
+            writer.member("version", &quoted(&identity.version));
+            writer.member("purl", &quoted(&identity.purl));
+        }
     }
     writer.finish()
 }
@@ -294,8 +322,15 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
                     .strip_prefix(&value)
                     .is_some_and(|rest| rest.starts_with(':'))
             });
-            let precise = precise.map(|precise| precise.strip_suffix(marker.as_str()).unwrap_or(precise));
-            let path = location(precise.unwrap_or(&value), renamed);
+            let reported = precise.unwrap_or(&value);
+            let (reported, marked) = match reported.strip_suffix(marker.as_str()) {
+                Some(path) => (path, is_virtual),
+                None => (reported, false),
+            };
+            let mut path = location(reported, renamed);
+            if marked {
+                path.push_str(&marker);
+            }
             if path == value {
                 return raw.get().to_owned();
             }
@@ -363,12 +398,11 @@ fn identity_component(identity: &Identity) -> String {
     writer.member("name", &quoted(&identity.name));
     writer.member("version", &quoted(&identity.version));
     writer.member("purl", &quoted(&identity.purl));
-    let source = quoted(&identity.location);
     let location = quoted(&format!("/{}", identity.location));
     writer.member(
         "properties",
         &format!(
-            r#"[{{"name":"{IDENTITY_SOURCE}","value":{source}}},{{"name":"syft:location:0:path","value":{location}}}]"#
+            r#"[{{"name":"{IDENTITY_SOURCE}","value":{location}}},{{"name":"syft:location:0:path","value":{location}}}]"#
         ),
     );
     writer.finish()

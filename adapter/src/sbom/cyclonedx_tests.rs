@@ -1,23 +1,29 @@
-use super::{AddedComponent, Origin, SbomError, inspect, normalize, package_key};
+use super::{Origin, SbomError, inspect, name_key, normalize};
+use crate::recognition::{Ecosystem, Identity};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-const ORIGIN: Origin<'static> = Origin {
+static RENAMED: LazyLock<BTreeMap<String, String>> =
+    LazyLock::new(|| BTreeMap::from([("artifact.war".to_owned(), String::new())]));
+static ORIGIN: LazyLock<Origin<'static>> = LazyLock::new(|| Origin {
     input_sha256: "aa",
     engine_version: "1",
-    container: Some("artifact.war"),
-};
+    renamed: &RENAMED,
+});
 
 const DOCUMENT: &str = r#"{"$schema":"s","bomFormat":"CycloneDX","specVersion":"1.6","serialNumber":"urn:uuid:1","version":1,
 "metadata":{"timestamp":"2026-01-01T00:00:00Z","tools":{ }},"components":[{"bom-ref":"r","type":"library","name":"a","purl":"pkg:maven/g/a@1?type=jar",
 "properties":[{"name":"syft:package:foundBy","value":"java-archive-cataloger"},{"name":"syft:location:0:path","value":"/artifact.war"},{"name":"syft:metadata:virtualPath","value":"/artifact.war:WEB-INF/lib/a.jar"}]}],"x":[1.50]}"#;
 
-fn added(purl: &str) -> AddedComponent {
-    AddedComponent {
+fn added(purl: &str) -> Identity {
+    Identity {
         purl: purl.to_owned(),
-        kind: "library".to_owned(),
-        group: None,
+        kind: "library",
+        namespace: None,
         name: "b".to_owned(),
-        version: Some("2".to_owned()),
-        location: "/package.json".to_owned(),
+        version: "2".to_owned(),
+        location: "package.json".to_owned(),
+        ecosystem: Ecosystem::Npm,
     }
 }
 
@@ -59,7 +65,7 @@ fn the_serial_number_moves_with_every_input() {
             DOCUMENT,
             &Origin {
                 input_sha256: "ab",
-                ..ORIGIN
+                ..*ORIGIN
             }
         )
     );
@@ -69,7 +75,7 @@ fn the_serial_number_moves_with_every_input() {
             DOCUMENT,
             &Origin {
                 engine_version: "2",
-                ..ORIGIN
+                ..*ORIGIN
             }
         )
     );
@@ -125,16 +131,69 @@ fn unusable_documents_are_refused() {
 }
 
 #[test]
-fn spellings_of_one_package_are_one_key() {
+fn spellings_of_one_package_are_on_one_shortlist() {
     let same = [
         ("pkg:npm/%40a/b@1?x=y", "pkg:npm/@a/b@1"),
-        ("pkg:pypi/Zope.Interface@1", "pkg:pypi/zope_interface@1#sub"),
-        ("pkg:nuget/Newtonsoft.Json@1", "pkg:nuget/newtonsoft.json@1"),
+        ("pkg:pypi/Zope.Interface@1", "pkg:pypi/zope_interface@2#sub"),
+        ("pkg:nuget/Newtonsoft.Json@1", "pkg:nuget/newtonsoft.json"),
     ];
     for (a, b) in same {
-        assert_eq!(package_key(a), package_key(b));
+        assert_eq!(name_key(a), name_key(b));
     }
-    assert_ne!(package_key("pkg:npm/a-b@1"), package_key("pkg:npm/a_b@1"));
+    assert_ne!(name_key("pkg:npm/a@1"), name_key("pkg:npm/b@1"));
+    assert_ne!(name_key("pkg:npm/a@1"), name_key("pkg:gem/a@1"));
+}
+
+fn component_of(purl: Option<&str>, kind: &str) -> String {
+    let purl = purl.map_or(String::new(), |purl| format!(r#""purl":"{purl}","#));
+    format!(
+        r#"{{"bomFormat":"CycloneDX","specVersion":"1.6","components":[{{"bom-ref":"r","type":"library","name":"b",
+        {purl}"properties":[{{"name":"syft:package:type","value":"{kind}"}}],"version":"2"}}]}}"#
+    )
+}
+
+#[test]
+fn a_more_precise_identity_completes_the_component_instead_of_doubling_it() {
+    let cases = [
+        (
+            Some("pkg:golang/example.org/b"),
+            "go-module",
+            "pkg:golang/example.org/b@v2",
+        ),
+        (Some("pkg:deb/b@2"), "deb", "pkg:deb/debian/b@2?distro=debian-12"),
+        (None, "conda", "pkg:conda/b@2"),
+    ];
+    for (purl, kind, ours) in cases {
+        let document = component_of(purl, kind);
+        let done = normalize(document.as_bytes(), &[added(ours)], &ORIGIN).unwrap();
+        let purls: Vec<_> = done
+            .projection
+            .components
+            .iter()
+            .map(|c| c.package_url.as_deref())
+            .collect();
+        assert_eq!(purls, [Some(ours)], "{purl:?}");
+    }
+}
+
+#[test]
+fn what_the_cataloguer_makes_of_our_own_file_name_is_no_component() {
+    let document = component_of(Some("pkg:maven/artifact/artifact"), "java-archive");
+    assert_eq!(
+        normalize(document.as_bytes(), &[], &ORIGIN)
+            .unwrap()
+            .projection
+            .component_count,
+        0
+    );
+    let document = component_of(Some("pkg:maven/artifact/artifactory@1"), "java-archive");
+    assert_eq!(
+        normalize(document.as_bytes(), &[], &ORIGIN)
+            .unwrap()
+            .projection
+            .component_count,
+        1
+    );
 }
 
 #[test]
@@ -143,7 +202,7 @@ fn locations_are_paths_inside_the_artifact() {
         ("/artifact.war", "/"),
         ("/artifact.war:g:a", "/"),
         ("/artifact.war:WEB-INF/lib/x.jar:g:a", "/WEB-INF/lib/x.jar"),
-        ("/artifact.war:x.jar:META-INF/y.jar", "/x.jar:META-INF/y.jar"),
+        ("/artifact.war:x.jar:META-INF/y.jar", "/x.jar!/META-INF/y.jar"),
     ];
     for (virtual_path, want) in cases {
         let document = DOCUMENT

@@ -1,15 +1,26 @@
 //! Every sample artifact, catalogued and matched over HTTP with the real engines and the offline database.
 
-use crate::support::{Setup, TestAdapter};
+use crate::support::{Reply, Setup, TestAdapter};
 use assay_fixtures::artifact::{self, Sample};
 use base64::Engine as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+/// Catalogues a sample as a client does: with limits of its profile, and with what the host knows.
+fn catalog(adapter: &TestAdapter, sample: &Sample) -> Reply {
+    let limits = [
+        ("x-kkrepo-max-input-bytes", "67108864"),
+        ("x-kkrepo-max-uncompressed-bytes", "268435456"),
+        ("x-kkrepo-max-single-file-bytes", "67108864"),
+        ("x-assay-distribution", sample.distribution),
+    ];
+    adapter.catalog(sample.artifact_type, &sample.bytes, &limits)
+}
+
 /// What is wrong with the answers for a sample; empty when nothing is.
 fn differences(adapter: &TestAdapter, sample: &Sample) -> Vec<String> {
-    let reply = adapter.catalog(sample.artifact_type, &sample.bytes, &[]);
+    let reply = catalog(adapter, sample);
     if reply.status != 200 {
         return vec![format!("catalog: {} {}", reply.status, reply.json())];
     }
@@ -107,7 +118,7 @@ fn a_clean_package_names_the_database_it_was_checked_against() {
         .into_iter()
         .find(|sample| sample.clean && !sample.purls.is_empty())
         .unwrap();
-    let catalog = adapter.catalog(sample.artifact_type, &sample.bytes, &[]).json();
+    let catalog = catalog(&adapter, &sample).json();
     let sbom = base64::engine::general_purpose::STANDARD
         .decode(catalog["cyclonedxJson"].as_str().unwrap())
         .unwrap();
@@ -146,7 +157,7 @@ fn the_same_bytes_give_the_same_documents_on_every_replica() {
             .iter()
             .map(|adapter| {
                 adapter.wait_ready();
-                let catalog = adapter.catalog(sample.artifact_type, &sample.bytes, &[]).json();
+                let catalog = catalog(adapter, &sample).json();
                 let sbom = base64::engine::general_purpose::STANDARD
                     .decode(catalog["cyclonedxJson"].as_str().unwrap())
                     .unwrap();

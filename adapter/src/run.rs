@@ -21,6 +21,7 @@ impl Deadline {
     }
 
     /// The earlier of this deadline and `duration` from now.
+    #[must_use]
     pub fn at_most(self, duration: Duration) -> Self {
         self.min(Self::after(duration))
     }

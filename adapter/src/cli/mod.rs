@@ -16,6 +16,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// Exit code for a configuration or a command line that cannot be used (`EX_USAGE`).
 pub const EXIT_USAGE: u8 = 64;
@@ -59,7 +61,7 @@ enum Verb {
     Check,
     /// Scan files with the same pipeline, without HTTP.
     Scan(scan::ScanArgs),
-    /// Update the vulnerability database once and exit.
+    /// Update the vulnerability database: once, or again and again with --every.
     UpdateDatabase(update::UpdateArgs),
     /// Ask a running adapter on this machine for its liveness; for container health checks.
     Health {
@@ -145,5 +147,18 @@ fn start(config: Config, runtime: &mut tokio::runtime::Builder) -> Result<(App, 
     prepared.map_err(|error| {
         eprintln!("assay-adapter: cannot start: {error}");
         ExitCode::FAILURE
+    })
+}
+
+/// Cancels at SIGTERM or SIGINT. Process 1 of a container would otherwise not even notice them.
+fn stop_on_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
     })
 }

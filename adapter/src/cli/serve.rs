@@ -1,6 +1,6 @@
 //! `serve`: the HTTP API until SIGTERM or SIGINT.
 
-use super::{EXIT_USAGE, start};
+use super::{EXIT_USAGE, start, stop_on_signal};
 use crate::app::App;
 use crate::config::{Config, Resolved};
 use crate::http::server;
@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Serves. Exit codes: 0 after a clean stop, 1 when listening fails, 64 when the configuration cannot serve.
@@ -59,16 +58,4 @@ async fn run(app: Arc<App>) -> io::Result<()> {
     server::serve(app, listener, stop).await?;
     tracing::info!("stopped");
     Ok(())
-}
-
-fn stop_on_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        stop.cancel();
-    })
 }

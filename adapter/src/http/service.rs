@@ -88,9 +88,9 @@ async fn dispatch(app: &Arc<App>, operation: Operation, request: Request<Incomin
     match operation {
         Operation::Capabilities => respond::json(StatusCode::OK, &status::capabilities(app)),
         Operation::Readiness => respond::json(StatusCode::OK, status::readiness(app).await.as_ref()),
-        Operation::Health => health(status::health(app).await),
-        Operation::HealthReadiness => health(status::health_readiness(app).await),
-        Operation::Liveness => health(status::liveness()),
+        Operation::Health => health(&status::health(app).await),
+        Operation::HealthReadiness => health(&status::health_readiness(app).await),
+        Operation::Liveness => health(&status::liveness()),
         Operation::Info => respond::json(StatusCode::OK, &status::info(app).await),
         Operation::Prometheus => match app.metrics.encode() {
             Ok(text) => respond::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text),
@@ -266,13 +266,13 @@ fn cancel(app: &App, headers: &HeaderMap, run_id: &str) -> Result<CancellationRe
     })
 }
 
-fn health(state: status::Health) -> Answer {
+fn health(state: &status::Health) -> Answer {
     let status = if state.is_up() {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    respond::json(status, &state)
+    respond::json(status, state)
 }
 
 fn log(problem: &Problem) {

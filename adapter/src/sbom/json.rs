@@ -314,6 +314,7 @@ impl<'a> Object<'a> {
     }
 
     /// The member as an object; without members when it is none.
+    #[must_use]
     pub fn object(&self, name: &str) -> Self {
         self.get(name).map(Self::of).unwrap_or_default()
     }
@@ -385,7 +386,7 @@ impl ObjectWriter {
 
 /// A text as a JSON string.
 pub fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a string always serialises")
+    serde_json::Value::from(text).to_string()
 }
 
 /// The document as one value. Call [`check`] first.

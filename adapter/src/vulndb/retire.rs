@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use std::time::Duration;
 
 /// The longest permitted run, and a margin.
-const LONGEST_READ: Duration = Duration::from_secs(3600 + 600);
+const LONGEST_READ: Duration = Duration::from_mins(70);
 /// Waiting time when it cannot be computed.
 const FALLBACK: Duration = Duration::from_hours(30 * 24);
 /// Age from which a leftover of a crashed writer is an orphan.

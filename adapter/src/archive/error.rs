@@ -191,11 +191,11 @@ impl GateError {
             Self::Link { .. } => Code::ArchiveLinkRejected,
             Self::SpecialFile { .. } => Code::ArchiveSpecialFileRejected,
             Self::Unreadable { .. } => Code::ArchiveEntryUnreadable,
+            Self::NotAsDeclared { declared: ArtifactType::Rpm, .. } | Self::Rpm { .. } => Code::RpmInvalid,
             Self::NotAsDeclared { .. }
             | Self::Malformed { .. }
             | Self::Decoder { .. }
             | Self::Unsupported { .. } => Code::ArchiveInvalid,
-            Self::NotAsDeclared { declared: ArtifactType::Rpm, .. } | Self::Rpm { .. } => Code::RpmInvalid,
             Self::RpmPayload { .. } => Code::RpmPayloadInvalid,
             Self::Stopped(stopped) => stopped.code(),
             Self::Scratch(_) | Self::Sink(_) => Code::WorkspaceIo,
@@ -253,7 +253,7 @@ mod tests {
     use crate::archive::path::PathFault;
     use crate::archive::sniff::Format;
     use crate::problem::Problem;
-    use assay_schemas::{ArtifactType, Code};
+    use assay_schemas::Code;
     use std::io;
 
     #[test]

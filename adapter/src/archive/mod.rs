@@ -7,6 +7,7 @@
 //! bytes are charged, and `open`, where archives inside are opened. `gate` is where it begins. `budget`, `path`, `links`, `sniff` and `tar_header` are pure.
 
 pub mod budget;
+pub mod declared;
 pub mod entry;
 pub mod error;
 pub mod path;

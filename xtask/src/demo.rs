@@ -129,11 +129,7 @@ fn show(client: &Client, directory: &Path, samples: &[Sample]) -> Result<usize, 
             artifact_type,
         })?;
         let matches: Matches = client.match_sbom(&catalog.sbom()?)?;
-        println!(
-            "\n{} ({} bytes, {artifact_type})\n",
-            sample.file,
-            bytes.len()
-        );
+        println!("\n{} ({} bytes, {artifact_type})\n", sample.file, bytes.len());
         print!("{}", findings_table(&matches.findings));
         println!("\n{}", provenance(&catalog, &matches));
         shown += matches.findings.len();

@@ -52,14 +52,7 @@ impl Layer {
             };
             values.insert(name, scalar);
         }
-        if mistakes.is_empty() {
-            Ok(Self {
-                source: "file",
-                values,
-            })
-        } else {
-            Err(mistakes)
-        }
+        Self::unless_mistaken("file", values, mistakes)
     }
 
     /// The layer of command line flags, `NAME=VALUE` each.
@@ -77,11 +70,16 @@ impl Layer {
                 None => mistakes.push(Mistake::new(flag, "is not NAME=VALUE")),
             }
         }
+        Self::unless_mistaken("flag", values, mistakes)
+    }
+
+    fn unless_mistaken(
+        source: &'static str,
+        values: BTreeMap<String, String>,
+        mistakes: Vec<Mistake>,
+    ) -> Result<Self, Vec<Mistake>> {
         if mistakes.is_empty() {
-            Ok(Self {
-                source: "flag",
-                values,
-            })
+            Ok(Self { source, values })
         } else {
             Err(mistakes)
         }

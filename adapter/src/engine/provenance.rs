@@ -85,13 +85,16 @@ pub(crate) struct Learnt<T> {
     pub(crate) fact: T,
 }
 
+/// What is known about files of one kind, by path.
+pub(crate) type Facts<T> = BTreeMap<PathBuf, Learnt<T>>;
+
 /// Everything learnt, by path; also the form of the cache file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Memory {
     #[serde(default)]
-    pub(crate) versions: BTreeMap<PathBuf, Learnt<String>>,
+    pub(crate) versions: Facts<String>,
     #[serde(default)]
-    pub(crate) databases: BTreeMap<PathBuf, Learnt<DatabaseProvenance>>,
+    pub(crate) databases: Facts<DatabaseProvenance>,
 }
 
 /// Most entries of each kind; older generations are forgotten by the whole.

@@ -6,7 +6,8 @@ use super::grype::{self, DatabasePolicy};
 use super::launcher::Limits;
 use super::process::{self, EngineCommand, Finished};
 use super::provenance::{
-    DatabaseProvenance, FileIdentity, Learnt, Memory, Versions, engine_name, parse_status, parse_version,
+    DatabaseProvenance, Facts, FileIdentity, Learnt, Memory, Versions, engine_name, parse_status,
+    parse_version,
 };
 use super::syft::{self, CatalogFacts, CatalogJob};
 use super::warnings::{self, Warnings};
@@ -258,24 +259,14 @@ impl Engines {
             (self.resolve_syft()?, syft::version_arguments())
         };
         let of = FileIdentity::of(&executable).map_err(EngineError::io("inspected"))?;
-        if let Some(version) = self.remembered(|memory| recall(&memory.versions, &executable, &of)) {
-            return Ok(version);
-        }
-        let _learning = run.bound(self.learning.lock()).await?;
-        if let Some(version) = self.remembered(|memory| recall(&memory.versions, &executable, &of)) {
-            return Ok(version);
-        }
-        self.check_failures(&executable)?;
-        let learnt = self
-            .helper(executable.clone(), args, None, HELPER_TIMEOUT, run)
+        let learn = async {
+            let done = self
+                .helper(executable.clone(), args, None, HELPER_TIMEOUT, run)
+                .await?;
+            parse_version(&done.stdout, engine_name(is_matcher))
+        };
+        self.known(|memory| &mut memory.versions, &executable, of, learn, run)
             .await
-            .and_then(|done| parse_version(&done.stdout, engine_name(is_matcher)));
-        let version = self.note_failure(&executable, learnt)?;
-        self.remember(|memory| {
-            let fact = version.clone();
-            memory.versions.insert(executable, Learnt { of, fact });
-        });
-        Ok(version)
     }
 
     async fn provenance(&self, database: &Path, run: &RunContext) -> Result<DatabaseProvenance, EngineError> {
@@ -283,25 +274,46 @@ impl Engines {
         let of = FileIdentity::of(&file).map_err(|error| EngineError::DatabaseUnreadable {
             stderr: error.kind().to_string(),
         })?;
-        if let Some(known) = self.remembered(|memory| recall(&memory.databases, &file, &of)) {
-            return Ok(known);
-        }
-        let _learning = run.bound(self.learning.lock()).await?;
-        if let Some(known) = self.remembered(|memory| recall(&memory.databases, &file, &of)) {
-            return Ok(known);
-        }
-        self.check_failures(&file)?;
-        let learnt = self.validate_database(database, run).await;
-        let provenance = self.note_failure(&file, learnt)?;
-        self.remember(|memory| {
-            let fact = provenance.clone();
-            memory.databases.insert(file, Learnt { of, fact });
-        });
-        Ok(provenance)
+        let learn = self.validate_database(database, run);
+        self.known(|memory| &mut memory.databases, &file, of, learn, run)
+            .await
     }
 
-    fn remembered<T>(&self, look: impl FnOnce(&Memory) -> Option<T>) -> Option<T> {
-        look(&self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The fact about a file that is remembered, or that `learn` gives: one caller at a time learns, and nobody right
+    /// after a failure.
+    async fn known<T: Clone>(
+        &self,
+        facts: fn(&mut Memory) -> &mut Facts<T>,
+        file: &Path,
+        of: FileIdentity,
+        learn: impl Future<Output = Result<T, EngineError>>,
+        run: &RunContext,
+    ) -> Result<T, EngineError> {
+        if let Some(fact) = self.remembered(facts, file, &of) {
+            return Ok(fact);
+        }
+        let _learning = run.bound(self.learning.lock()).await?;
+        if let Some(fact) = self.remembered(facts, file, &of) {
+            return Ok(fact);
+        }
+        self.check_failures(file)?;
+        let fact = self.note_failure(file, learn.await)?;
+        self.remember(|memory| {
+            let fact = fact.clone();
+            facts(memory).insert(file.to_owned(), Learnt { of, fact });
+        });
+        Ok(fact)
+    }
+
+    fn remembered<T: Clone>(
+        &self,
+        facts: fn(&mut Memory) -> &mut Facts<T>,
+        file: &Path,
+        of: &FileIdentity,
+    ) -> Option<T> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let learnt = facts(&mut memory).get(file)?;
+        (learnt.of == *of).then(|| learnt.fact.clone())
     }
 
     fn remember(&self, add: impl FnOnce(&mut Memory)) {
@@ -416,17 +428,6 @@ impl Engines {
             },
         }
     }
-}
-
-fn recall<T: Clone>(
-    known: &std::collections::BTreeMap<PathBuf, Learnt<T>>,
-    path: &Path,
-    of: &FileIdentity,
-) -> Option<T> {
-    known
-        .get(path)
-        .filter(|learnt| learnt.of == *of)
-        .map(|learnt| learnt.fact.clone())
 }
 
 async fn write(path: &Path, content: String) -> Result<(), EngineError> {

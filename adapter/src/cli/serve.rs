@@ -1,6 +1,6 @@
 //! `serve`: the HTTP API until SIGTERM or SIGINT.
 
-use super::{EXIT_USAGE, start, stop_on_signal};
+use super::{EXIT_USAGE, start, stop_on_signal, update};
 use crate::app::App;
 use crate::config::{Config, Resolved};
 use crate::http::server;
@@ -60,7 +60,17 @@ async fn run(app: Arc<App>) -> io::Result<()> {
             tracing::info!(ready = readiness.ready, "observed engines and database");
         }
     });
+    let updates = tokio::spawn({
+        let (app, stop) = (Arc::clone(&app), stop.clone());
+        async move {
+            let settings = &app.config.database;
+            if settings.auto_update {
+                update::repeat(&app, settings.check_interval, &stop).await;
+            }
+        }
+    });
     server::serve(app, listener, stop).await?;
+    updates.await?;
     tracing::info!("stopped");
     Ok(())
 }

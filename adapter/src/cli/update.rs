@@ -60,34 +60,40 @@ pub fn main(config: Config, args: UpdateArgs) -> ExitCode {
 async fn run(app: &App, args: UpdateArgs) -> io::Result<ExitCode> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
-    let pause = args.pause();
-    let settings = &app.config.database;
-    let plan = UpdatePlan {
-        source: args.import.map_or(UpdateSource::Download, UpdateSource::Import),
-        interval: settings.update_interval,
-        lock_timeout: settings.lock_timeout,
-    };
+    if let Some(pause) = args.pause() {
+        repeat(app, pause, &stop).await;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let source = args.import.map_or(UpdateSource::Download, UpdateSource::Import);
+    Ok(once(app, source, &stop).await)
+}
+
+/// Downloads whenever an update is due, until `stop`; what failed is logged and tried again after the pause.
+pub(super) async fn repeat(app: &App, pause: Duration, stop: &CancellationToken) {
     loop {
-        let context = RunContext {
-            deadline: Deadline::after(LONGEST),
-            cancel: stop.clone(),
-        };
-        let code = once(app, &plan, &context).await;
-        let Some(pause) = pause else {
-            return Ok(code);
-        };
+        once(app, UpdateSource::Download, stop).await;
         if stop
             .run_until_cancelled(tokio::time::sleep(pause))
             .await
             .is_none()
         {
-            return Ok(ExitCode::SUCCESS);
+            return;
         }
     }
 }
 
-async fn once(app: &App, plan: &UpdatePlan, context: &RunContext) -> ExitCode {
-    let outcome = update(&app.scanner.database, &app.scanner.engines, plan, context).await;
+async fn once(app: &App, source: UpdateSource, stop: &CancellationToken) -> ExitCode {
+    let settings = &app.config.database;
+    let plan = UpdatePlan {
+        source,
+        interval: settings.update_interval,
+        lock_timeout: settings.lock_timeout,
+    };
+    let context = RunContext {
+        deadline: Deadline::after(LONGEST),
+        cancel: stop.clone(),
+    };
+    let outcome = update(&app.scanner.database, &app.scanner.engines, &plan, &context).await;
     let (outcome, code) = match outcome {
         Ok(outcome) => {
             if let Outcome::Updated(generation, provenance) = &outcome {
@@ -116,8 +122,13 @@ async fn once(app: &App, plan: &UpdatePlan, context: &RunContext) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use super::UpdateArgs;
+    use super::{UpdateArgs, repeat};
+    use crate::app::App;
+    use crate::config::{Config, Layer, resolve};
+    use crate::scanner::Surroundings;
+    use crate::telemetry::OutcomeLabels;
     use std::time::Duration;
+    use tokio_util::sync::CancellationToken;
 
     #[test]
     fn only_downloads_are_repeated() {
@@ -128,5 +139,32 @@ mod tests {
         assert_eq!(arguments(None, 0).pause(), None);
         assert_eq!(arguments(None, 300).pause(), Some(Duration::from_mins(5)));
         assert_eq!(arguments(Some("a.db"), 300).pause(), None);
+    }
+
+    #[tokio::test]
+    async fn a_failed_update_is_tried_again_until_it_is_stopped() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = [
+            format!("db_directory={}", dir.path().join("database").display()),
+            format!("work_directory={}", dir.path().join("work").display()),
+            format!("grype_executable={}", dir.path().join("absent").display()),
+        ];
+        let layer = Layer::from_flags(flags.iter().map(String::as_str)).unwrap();
+        let config = Config::from_resolved(&resolve(&[layer]).unwrap()).unwrap();
+        let app = App::new(config, Surroundings::default());
+        let failed = || {
+            let labels = OutcomeLabels { outcome: "failed" };
+            app.metrics.database_updates.get_or_create(&labels).get()
+        };
+        let stop = CancellationToken::new();
+        let enough = async {
+            while failed() < 3 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            stop.cancel();
+        };
+        let both = async { tokio::join!(repeat(&app, Duration::from_millis(1), &stop), enough) };
+        tokio::time::timeout(Duration::from_mins(1), both).await.unwrap();
+        assert_eq!(failed(), 3);
     }
 }

@@ -155,7 +155,7 @@ pub const KEYS: &[Key] = &[
         Kind::Bool,
         "false",
         Bounds::Any,
-        "Update in this process; not for deployments.",
+        "Update the database in the serving process, too; deployments have an updater of their own instead.",
     ),
     key(
         "database_update_only",
@@ -176,7 +176,7 @@ pub const KEYS: &[Key] = &[
         Kind::Duration,
         "1m",
         Bounds::Refuse(SECOND, i64::MAX),
-        "Tick of in-process updates.",
+        "Pause between two looks of in-process updates.",
     ),
     key(
         "database_update_lock_timeout",

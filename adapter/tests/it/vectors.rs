@@ -6,6 +6,7 @@ use crate::given::{
     scratch_small, too_deep_for_conda, wait_queued,
 };
 use crate::support::{CREDENTIAL, Reply, Setup, TestAdapter, parse_reply};
+use assay_fixtures::fake_engine::{Action, Script};
 use assay_schemas::headers;
 use assay_schemas::vectors::{Credential, Framing, Given, Request, Vector, directory, load_all};
 use std::collections::BTreeSet;
@@ -83,10 +84,14 @@ impl Findings {
             }
             return;
         };
+        let body = String::from_utf8_lossy(&reply.bytes);
+        if reply.status != vector.expect.status {
+            // Another answer differs everywhere, which would hide what it is.
+            return self.add(vector, &format!("{} instead of {}: {body}", reply.status, vector.expect.status));
+        }
         for difference in vector.expect.differences(reply.status, |name| reply.header(name), &reply.bytes) {
-            let body = String::from_utf8_lossy(&reply.bytes);
             let start: String = body.chars().take(300).collect();
-            self.add(vector, &format!("{difference} in {} {start}", reply.status));
+            self.add(vector, &format!("{difference} in {start}"));
         }
         if let Some(schema) = &vector.expect.schema {
             let Ok(body) = serde_json::from_slice(&reply.bytes) else {
@@ -201,7 +206,8 @@ fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
 #[test]
 fn a_ready_adapter() {
     let findings = Findings::default();
-    let adapter = Setup::real().start();
+    // With default limits two catalogs do not fit into the scratch budget at once, so one may have to wait.
+    let adapter = Setup::real().with("admission_timeout", "1m").start();
     adapter.wait_ready();
     let queue = Mutex::new(of(Given::Ready).into_iter());
     std::thread::scope(|scope| {
@@ -266,8 +272,8 @@ fn without_usable_engines() {
         let adapter = match given {
             Given::EngineMissing => engines.setup().with("syft_executable", "/nonexistent/syft").start(),
             Given::EngineVersionGarbled => {
-                let garbled = assay_fixtures::fake_engine::Action::Stdout("syft 1.57.1".to_owned());
-                engines.behave(&assay_fixtures::fake_engine::Script::default().on("version", [garbled]));
+                let garbled = Action::Stdout("syft 1.57.1".to_owned());
+                engines.behave(&Script::default().on("version", [garbled]));
                 engines.setup().start()
             }
             Given::EngineCannotStart => {

@@ -18,12 +18,12 @@ use crate::{adapter, process, table};
 /// Wire names of the types that the demo shows, one sample each.
 const SHOWN: [&str; 3] = ["JAR", "TGZ", "WHL"];
 
-/// One file that the fixtures made, from their `index.json`.
+/// One file that the fixtures made, from their `manifest.json`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Sample {
-    /// Name of the file beside the index.
-    pub(crate) file_name: String,
+    /// Path of the file below the manifest.
+    pub(crate) file: String,
     /// Wire name of its type.
     pub(crate) artifact_type: String,
 }
@@ -101,7 +101,7 @@ pub(crate) fn run(workspace: &Workspace, wait: bool) -> Result<(), Error> {
 /// Makes the sample artifacts and reads their index.
 pub(crate) fn samples(workspace: &Workspace, directory: &Path) -> Result<Vec<Sample>, Error> {
     process::output(process::fixture_program(workspace, "make-artifacts").arg(directory))?;
-    let index = directory.join("index.json");
+    let index = directory.join("manifest.json");
     let text = fs::read_to_string(&index).map_err(on("read", &index))?;
     serde_json::from_str(&text).map_err(|source| Error::Json {
         what: index.display().to_string(),
@@ -122,7 +122,7 @@ fn show(client: &Client, directory: &Path, samples: &[Sample]) -> Result<usize, 
     let mut shown = 0;
     for artifact_type in SHOWN {
         let sample = sample_of(samples, artifact_type)?;
-        let path = directory.join(&sample.file_name);
+        let path = directory.join(&sample.file);
         let bytes = fs::read(&path).map_err(on("read", &path))?;
         let catalog: Catalog = client.catalog(Input {
             bytes: &bytes,
@@ -131,7 +131,7 @@ fn show(client: &Client, directory: &Path, samples: &[Sample]) -> Result<usize, 
         let matches: Matches = client.match_sbom(&catalog.sbom()?)?;
         println!(
             "\n{} ({} bytes, {artifact_type})\n",
-            sample.file_name,
+            sample.file,
             bytes.len()
         );
         print!("{}", findings_table(&matches.findings));
@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn a_missing_sample_is_named() {
         let samples = [Sample {
-            file_name: "a.jar".to_owned(),
+            file: "a.jar".to_owned(),
             artifact_type: "JAR".to_owned(),
         }];
-        assert_eq!(sample_of(&samples, "JAR").unwrap().file_name, "a.jar");
+        assert_eq!(sample_of(&samples, "JAR").unwrap().file, "a.jar");
         assert!(matches!(
             sample_of(&samples, "WHL"),
             Err(Error::SampleMissing("WHL"))

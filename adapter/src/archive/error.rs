@@ -5,7 +5,7 @@ use super::path::PathFault;
 use super::sniff::Format;
 use crate::problem::{Problem, sanitize};
 use crate::run::Stopped;
-use assay_schemas::Code;
+use assay_schemas::{ArtifactType, Code};
 use std::fmt;
 use std::io;
 
@@ -54,6 +54,14 @@ impl fmt::Display for Place {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GateError {
+    /// The bytes are of another format than their declared type promises.
+    #[error("declared as {} but the bytes are {found}", declared.as_str())]
+    NotAsDeclared {
+        /// What the client says.
+        declared: ArtifactType,
+        /// What the bytes are.
+        found: Format,
+    },
     /// A budget is used up.
     #[error("{overrun} ({place})")]
     Budget {
@@ -183,8 +191,11 @@ impl GateError {
             Self::Link { .. } => Code::ArchiveLinkRejected,
             Self::SpecialFile { .. } => Code::ArchiveSpecialFileRejected,
             Self::Unreadable { .. } => Code::ArchiveEntryUnreadable,
-            Self::Malformed { .. } | Self::Decoder { .. } | Self::Unsupported { .. } => Code::ArchiveInvalid,
-            Self::Rpm { .. } => Code::RpmInvalid,
+            Self::NotAsDeclared { declared: ArtifactType::Rpm, .. } | Self::Rpm { .. } => Code::RpmInvalid,
+            Self::NotAsDeclared { .. }
+            | Self::Malformed { .. }
+            | Self::Decoder { .. }
+            | Self::Unsupported { .. } => Code::ArchiveInvalid,
             Self::RpmPayload { .. } => Code::RpmPayloadInvalid,
             Self::Stopped(stopped) => stopped.code(),
             Self::Scratch(_) | Self::Sink(_) => Code::WorkspaceIo,
@@ -207,7 +218,8 @@ impl GateError {
             | Self::Decoder { .. }
             | Self::Unsupported { .. }
             | Self::Rpm { .. }
-            | Self::RpmPayload { .. } => true,
+            | Self::RpmPayload { .. }
+            | Self::NotAsDeclared { .. } => true,
         }
     }
 

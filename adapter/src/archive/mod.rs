@@ -7,6 +7,7 @@
 //! and bytes are charged, archives inside are opened. `budget`, `path`, `links`, `sniff` and `tar_header` are pure.
 
 pub mod budget;
+pub mod declared;
 pub mod entry;
 pub mod error;
 pub mod path;

@@ -6,6 +6,7 @@ use crate::config::{Config, Resolved};
 use crate::http::server;
 use crate::operation::status;
 use crate::telemetry;
+use nix::sys::resource::{Resource, setrlimit};
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -24,6 +25,10 @@ pub fn main(config: Config, resolved: &Resolved) -> ExitCode {
         return ExitCode::from(EXIT_USAGE);
     }
     telemetry::install_logger(&config.log);
+    // The credential is in this process's memory; a crash must not put it on a disk.
+    if let Err(error) = setrlimit(Resource::RLIMIT_CORE, 0, 0) {
+        tracing::warn!(%error, "core dumps cannot be turned off");
+    }
     for warning in &resolved.warnings {
         tracing::warn!("{warning}");
     }

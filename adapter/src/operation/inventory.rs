@@ -137,6 +137,7 @@ async fn examine(
             &run,
             &mut collector,
         )?;
+        archive::declared::check(artifact.artifact_type, inspection.format, size)?;
         let root = RootFacts {
             is_opaque: inspection.format == archive::Format::Opaque,
             is_rpm: inspection.format == archive::Format::Rpm,

@@ -33,7 +33,7 @@ pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Figure>, Error> {
     fs::create_dir_all(&scratch).map_err(on("create", &scratch))?;
     let directory = workspace.target().join("artifacts");
     let samples = demo::samples(workspace, &directory)?;
-    let jar = directory.join(&demo::sample_of(&samples, "JAR")?.file_name);
+    let jar = directory.join(&demo::sample_of(&samples, "JAR")?.file);
     let jar_bytes = fs::read(&jar).map_err(on("read", &jar))?;
 
     say("starts");

@@ -19,7 +19,9 @@ pub(crate) struct FakeEngines {
 impl FakeEngines {
     /// Engines that answer as the real ones do for an empty inventory, and a published database.
     pub(crate) fn new() -> Self {
-        let engines = Self { root: tempfile::tempdir().unwrap() };
+        let engines = Self {
+            root: tempfile::tempdir().unwrap(),
+        };
         for name in ["syft", "grype"] {
             fake_engine::install(built(), engines.root.path(), name, &Script::default()).unwrap();
         }

@@ -59,7 +59,10 @@ fn wrapped_program(wrapper: &[OsString]) -> Command {
             command
         }
     };
-    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").stdin(Stdio::null());
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .stdin(Stdio::null());
     command
 }
 
@@ -73,15 +76,23 @@ impl Setup {
     /// No usable engine and no database: enough for everything that is decided before a scan.
     pub(crate) fn bare() -> Self {
         let nowhere = Path::new("/nonexistent");
-        Self::of(&nowhere.join("syft"), &nowhere.join("grype"), &nowhere.join("database"))
+        Self::of(
+            &nowhere.join("syft"),
+            &nowhere.join("grype"),
+            &nowhere.join("database"),
+        )
     }
 
     /// These engines and this database directory.
     pub(crate) fn of(syft: &Path, grype: &Path, database: &Path) -> Self {
-        Self { settings: Vec::new(), environment: Vec::new(), wrapper: Vec::new() }
-            .with("syft_executable", syft.to_str().unwrap())
-            .with("grype_executable", grype.to_str().unwrap())
-            .with("db_directory", database.to_str().unwrap())
+        Self {
+            settings: Vec::new(),
+            environment: Vec::new(),
+            wrapper: Vec::new(),
+        }
+        .with("syft_executable", syft.to_str().unwrap())
+        .with("grype_executable", grype.to_str().unwrap())
+        .with("db_directory", database.to_str().unwrap())
     }
 
     /// Adds a variable to the adapter's environment.
@@ -100,7 +111,10 @@ impl Setup {
 
     /// The settings as arguments.
     pub(crate) fn arguments(&self) -> Vec<String> {
-        self.settings.iter().flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")]).collect()
+        self.settings
+            .iter()
+            .flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")])
+            .collect()
     }
 
     /// Adds or replaces a setting.
@@ -214,10 +228,10 @@ impl TestAdapter {
             self.address
         );
         for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            request.extend([*name, ": ", *value, "\r\n"]);
         }
         if !body.is_empty() || method == "POST" {
-            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+            request.extend(["Content-Length: ", &body.len().to_string(), "\r\n"]);
         }
         request.push_str("\r\n");
         let mut stream = self.connect();
@@ -230,7 +244,7 @@ impl TestAdapter {
     /// A raw connection.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
         stream
     }
 
@@ -266,7 +280,10 @@ impl TestAdapter {
 
     /// Cancels a run; whether one was there.
     pub(crate) fn cancel(&self, run: &str) -> bool {
-        let headers = [("x-kkrepo-scanner-credential", CREDENTIAL), ("x-kkrepo-api-version", "v1")];
+        let headers = [
+            ("x-kkrepo-scanner-credential", CREDENTIAL),
+            ("x-kkrepo-api-version", "v1"),
+        ];
         let reply = self.send("POST", &format!("/v1/runs/{run}/cancel"), &headers, &[]);
         reply.json()["cancelled"] == true
     }
@@ -288,11 +305,6 @@ impl TestAdapter {
             .filter(|e| e.path().is_dir())
             .map(|e| e.file_name().to_string_lossy().into_owned())
             .collect()
-    }
-
-    /// Process id.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     /// Everything that was logged so far.
@@ -402,15 +414,8 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Whether this process runs; a zombie does not.
 pub(crate) fn is_running(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
-}
-
-/// Whether any process has this text in its command line.
-pub(crate) fn any_process_mentions(text: &Path) -> bool {
-    let needle = text.to_string_lossy().into_owned();
-    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-        std::fs::read(entry.path().join("cmdline"))
-            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(&needle))
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     })
 }

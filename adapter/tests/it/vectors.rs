@@ -21,18 +21,32 @@ const DATABASE: &[Given] = &[
     Given::DatabaseWithoutProvenance,
     Given::DatabaseTooOld,
 ];
-const ENGINE: &[Given] = &[Given::EngineMissing, Given::EngineVersionGarbled, Given::EngineCannotStart];
+const ENGINE: &[Given] = &[
+    Given::EngineMissing,
+    Given::EngineVersionGarbled,
+    Given::EngineCannotStart,
+];
 const CAPACITY: &[Given] = &[Given::CapacityExhausted, Given::CapacityExhaustedAndScratchSmall];
 const CANCELLATION: &[Given] = &[Given::CancelledWhileQueued, Given::CancelledWhileRunning];
 const ACTIVE: &[Given] = &[Given::RunActive, Given::RunActiveAndScratchSmall];
 const SETTINGS: &[Given] = &[Given::ScratchSmall, Given::OutputCapSmall];
-const DISK: &[Given] = &[Given::WorkDirectoryUnwritable, Given::InputDiskFull, Given::CondaLayoutUnwritable];
+const DISK: &[Given] = &[
+    Given::WorkDirectoryUnwritable,
+    Given::InputDiskFull,
+    Given::CondaLayoutUnwritable,
+];
 
 /// States that nobody can bring about from outside, and why.
 const UNREACHABLE: &[(Given, &str)] = &[
-    (Given::HandlerDefect, "no defect is known, and a switch that makes one has no place in the program"),
+    (
+        Given::HandlerDefect,
+        "no defect is known, and a switch that makes one has no place in the program",
+    ),
     (Given::NoProcessGroups, "every Linux has process groups"),
-    (Given::EngineOutputUnreadable, "an engine's output comes through a pipe, and reading a pipe does not fail"),
+    (
+        Given::EngineOutputUnreadable,
+        "an engine's output comes through a pipe, and reading a pipe does not fail",
+    ),
 ];
 
 /// The exchanges of [`UNREACHABLE`].
@@ -47,20 +61,37 @@ const NOT_EXCHANGED: &[&str] = &[
 
 #[test]
 fn only_the_listed_exchanges_are_left_out() {
-    let reached: BTreeSet<Given> =
-        [&[Given::Ready], DATABASE, &[Given::DatabaseCorrupt], ENGINE, ENGINE_BEHAVIOUR, CAPACITY, CANCELLATION]
-            .into_iter()
-            .chain([ACTIVE, SETTINGS, DISK])
-            .flatten()
-            .copied()
-            .collect();
+    let reached: BTreeSet<Given> = [
+        &[Given::Ready],
+        DATABASE,
+        &[Given::DatabaseCorrupt],
+        ENGINE,
+        ENGINE_BEHAVIOUR,
+        CAPACITY,
+        CANCELLATION,
+    ]
+    .into_iter()
+    .chain([ACTIVE, SETTINGS, DISK])
+    .flatten()
+    .copied()
+    .collect();
     for (given, reason) in UNREACHABLE {
-        assert!(!reached.contains(given), "{given:?} can be brought about after all: {reason}");
+        assert!(
+            !reached.contains(given),
+            "{given:?} can be brought about after all: {reason}"
+        );
     }
     let vectors = load_all(directory()).unwrap();
     let left_out: Vec<_> = vectors.iter().filter(|v| !reached.contains(&v.given)).collect();
-    assert!(left_out.iter().all(|v| UNREACHABLE.iter().any(|(given, _)| *given == v.given)));
-    assert_eq!(left_out.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), NOT_EXCHANGED);
+    assert!(
+        left_out
+            .iter()
+            .all(|v| UNREACHABLE.iter().any(|(given, _)| *given == v.given))
+    );
+    assert_eq!(
+        left_out.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(),
+        NOT_EXCHANGED
+    );
 }
 
 /// The exchanges of a state; there are some.
@@ -87,9 +118,15 @@ impl Findings {
         let body = String::from_utf8_lossy(&reply.bytes);
         if reply.status != vector.expect.status {
             // Another answer differs everywhere, which would hide what it is.
-            return self.add(vector, &format!("{} instead of {}: {body}", reply.status, vector.expect.status));
+            return self.add(
+                vector,
+                &format!("{} instead of {}: {body}", reply.status, vector.expect.status),
+            );
         }
-        for difference in vector.expect.differences(reply.status, |name| reply.header(name), &reply.bytes) {
+        for difference in vector
+            .expect
+            .differences(reply.status, |name| reply.header(name), &reply.bytes)
+        {
             let start: String = body.chars().take(300).collect();
             self.add(vector, &format!("{difference} in {start}"));
         }
@@ -98,7 +135,10 @@ impl Findings {
                 return;
             };
             for error in validator(schema).iter_errors(&body) {
-                self.add(vector, &format!("schema {schema}: {error} at {}", error.instance_path()));
+                self.add(
+                    vector,
+                    &format!("schema {schema}: {error} at {}", error.instance_path()),
+                );
             }
         }
     }
@@ -119,42 +159,56 @@ impl Drop for Findings {
     fn drop(&mut self) {
         let wrong = self.0.lock().unwrap();
         if !std::thread::panicking() {
-            assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+            assert!(
+                wrong.is_empty(),
+                "{} differences:\n{}",
+                wrong.len(),
+                wrong.join("\n")
+            );
         }
     }
 }
 
 fn validator(schema: &str) -> jsonschema::Validator {
-    let path = directory().parent().unwrap().join(format!("json/{schema}.schema.json"));
+    let path = directory()
+        .parent()
+        .unwrap()
+        .join(format!("json/{schema}.schema.json"));
     let schema = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    jsonschema::options().should_validate_formats(true).build(&schema).unwrap()
+    jsonschema::options()
+        .should_validate_formats(true)
+        .build(&schema)
+        .unwrap()
 }
 
 /// Sends the request as it is described; `None` when the connection ends without an answer.
 fn exchange(adapter: &TestAdapter, request: &Request) -> Option<Reply> {
     let body = request.body_bytes().unwrap();
-    let mut head = format!("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, request.path, adapter.address);
+    let mut head = Vec::new();
+    let mut line = |line: &str| {
+        head.extend_from_slice(line.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    };
+    line(&format!("{} {} HTTP/1.1", request.method, request.path));
+    line(&format!("Host: {}", adapter.address));
     match request.credential {
-        Credential::Valid => head.push_str(&format!("{}: {CREDENTIAL}\r\n", headers::CREDENTIAL)),
-        Credential::Wrong => head.push_str(&format!("{}: another-{CREDENTIAL}\r\n", headers::CREDENTIAL)),
+        Credential::Valid => line(&format!("{}: {CREDENTIAL}", headers::CREDENTIAL)),
+        Credential::Wrong => line(&format!("{}: another-{CREDENTIAL}", headers::CREDENTIAL)),
         Credential::Absent => {}
     }
-    for line in &request.headers {
-        head.push_str(line);
-        head.push_str("\r\n");
+    for header in &request.headers {
+        line(header);
     }
     let has_body = !body.is_empty() || ["POST", "PUT"].contains(&request.method.as_str());
     match request.framing {
-        Framing::Chunked => head.push_str("Transfer-Encoding: chunked\r\n"),
-        Framing::Length | Framing::Broken if has_body => {
-            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
-        }
+        Framing::Chunked => line("Transfer-Encoding: chunked"),
+        Framing::Length | Framing::Broken if has_body => line(&format!("Content-Length: {}", body.len())),
         Framing::Length | Framing::Broken => {}
     }
-    head.push_str("\r\n");
+    line("");
     let mut stream = adapter.connect();
     stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
-    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&head).unwrap();
     if request.header("expect").is_some() {
         let interim = read_head(&mut stream).unwrap();
         assert!(interim.starts_with(b"HTTP/1.1 100 "), "the body is not asked for");
@@ -186,7 +240,11 @@ fn write_body(stream: &mut TcpStream, framing: Framing, body: &[u8]) -> io::Resu
 fn read_answer(stream: &mut TcpStream) -> Option<Reply> {
     let head = read_head(stream)?;
     let mut reply = parse_reply(&head);
-    let length = reply.header("content-length").expect("every answer has a length").parse().unwrap();
+    let length = reply
+        .header("content-length")
+        .expect("every answer has a length")
+        .parse()
+        .unwrap();
     reply.bytes = vec![0; length];
     stream.read_exact(&mut reply.bytes).unwrap();
     Some(reply)
@@ -215,7 +273,9 @@ fn a_ready_adapter() {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some(vector) = queue.lock().unwrap().next() else { break };
+                    let Some(vector) = queue.lock().unwrap().next() else {
+                        break;
+                    };
                     findings.note(&vector, exchange(&adapter, &vector.request).as_ref());
                 }
             });
@@ -227,15 +287,23 @@ fn a_ready_adapter() {
 fn without_a_usable_database() {
     let findings = Findings::default();
     let engines = FakeEngines::new();
-    let adapter = engines.setup().with("db_max_age", "120h").with("readiness_cache", "0").start();
+    let adapter = engines
+        .setup()
+        .with("db_max_age", "120h")
+        .with("readiness_cache", "0")
+        .start();
     for given in DATABASE {
         // Each state has a generation of its own, because what is known of one does not change.
         engines.publish();
         match given {
             Given::DatabaseMissing => std::fs::remove_file(engines.pointer()).unwrap(),
-            Given::DatabasePointerBroken => engines.point("generations/../../elsewhere\n2026-01-01T00:00:00Z\n"),
+            Given::DatabasePointerBroken => {
+                engines.point("generations/../../elsewhere\n2026-01-01T00:00:00Z\n");
+            }
             Given::DatabaseWithoutProvenance => {
-                engines.behave(&database_status(r#"{"path":"/fake/6/vulnerability.db","valid":true}"#));
+                engines.behave(&database_status(
+                    r#"{"path":"/fake/6/vulnerability.db","valid":true}"#,
+                ));
             }
             Given::DatabaseTooOld => {
                 let old = r#"{"schemaVersion":"v6.1.10","built":"2020-01-01T00:00:00Z","valid":true}"#;
@@ -258,7 +326,9 @@ fn a_real_database_that_is_too_old() {
 fn a_real_database_that_is_damaged_while_it_is_in_use() {
     let findings = Findings::default();
     let copy = copied_database();
-    let adapter = Setup::real().with("db_directory", copy.path().to_str().unwrap()).start();
+    let adapter = Setup::real()
+        .with("db_directory", copy.path().to_str().unwrap())
+        .start();
     adapter.wait_ready();
     damage(copy.path());
     findings.exchange_all(Given::DatabaseCorrupt, &adapter);
@@ -270,7 +340,10 @@ fn without_usable_engines() {
     for given in ENGINE {
         let engines = FakeEngines::new();
         let adapter = match given {
-            Given::EngineMissing => engines.setup().with("syft_executable", "/nonexistent/syft").start(),
+            Given::EngineMissing => engines
+                .setup()
+                .with("syft_executable", "/nonexistent/syft")
+                .start(),
             Given::EngineVersionGarbled => {
                 let garbled = Action::Stdout("syft 1.57.1".to_owned());
                 engines.behave(&Script::default().on("version", [garbled]));
@@ -399,7 +472,10 @@ fn without_a_usable_disk() {
             Given::InputDiskFull => setup.clone().through(WITHOUT_DISK).start(),
             _ => {
                 let deep = too_deep_for_conda(root.path());
-                setup.clone().with("work_directory", deep.to_str().unwrap()).start()
+                setup
+                    .clone()
+                    .with("work_directory", deep.to_str().unwrap())
+                    .start()
             }
         };
         adapter.wait_ready();

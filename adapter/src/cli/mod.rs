@@ -73,7 +73,10 @@ enum Verb {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return refused(&answer),
+    };
     let mut flags = cli.settings.set;
     if let Some(Verb::Serve {
         listen: Some(address),
@@ -98,6 +101,18 @@ pub fn main() -> ExitCode {
         Some(Verb::UpdateDatabase(args)) => update::main(config, args),
         Some(Verb::Check) => check::main(config, &resolved),
         Some(Verb::Health { ready }) => health::main(&config, ready),
+    }
+}
+
+/// Prints what the command line asks for instead of a verb, or what is wrong with it. The parser's own exit code for
+/// the latter would be that of findings.
+fn refused(answer: &clap::Error) -> ExitCode {
+    // Where nobody reads it any more the exit code still says it.
+    let _ = answer.print();
+    if answer.use_stderr() {
+        ExitCode::from(EXIT_USAGE)
+    } else {
+        ExitCode::SUCCESS
     }
 }
 

@@ -32,8 +32,12 @@ pub async fn find(
         }
     })
     .await;
-    // What the matcher makes of a document that is not one is its verdict; the contract has no code of ours for it.
-    let inventory = facts.ok().map(|(_, projection)| projection);
+    let inventory = match facts {
+        Ok((_, projection)) => Some(projection),
+        // What the matcher makes of a document that is not one is its verdict; the contract has no code of ours for it.
+        Err(problem) if problem.code == Code::SbomInvalid => None,
+        Err(problem) => return Err(problem),
+    };
 
     // From here on this generation and no other, whatever is published meanwhile.
     let generation = app.scanner.database.current()?;

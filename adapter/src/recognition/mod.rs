@@ -121,6 +121,9 @@ pub enum RecognitionError {
     /// The layout could not be written or the artifact not be read.
     #[error("the layout could not be written")]
     Io(#[from] std::io::Error),
+    /// The index of a Conda package could not be laid out.
+    #[error("the conda index could not be laid out")]
+    CondaLayout(#[source] std::io::Error),
     /// More than one `info/index.json` in a Conda package.
     #[error("the conda package has {indexes} indexes")]
     CondaIndexDuplicate {
@@ -143,6 +146,7 @@ impl RecognitionError {
     pub const fn code(&self) -> Code {
         match self {
             Self::Io(_) => Code::CatalogIo,
+            Self::CondaLayout(_) => Code::CondaCatalogIo,
             Self::CondaIndexDuplicate { .. } => Code::CondaIndexDuplicate,
             Self::CondaIndex(CondaIndexError::Empty) => Code::CondaIndexEmpty,
             Self::CondaIndex(CondaIndexError::TooLarge { .. }) => Code::CondaIndexTooLarge,

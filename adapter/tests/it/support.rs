@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -39,24 +40,81 @@ fn required(name: &str, what: &str) -> PathBuf {
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     settings: Vec<(String, String)>,
+    environment: Vec<(String, String)>,
+    wrapper: Vec<OsString>,
+}
+
+/// The adapter's program with an environment that no other process decides.
+pub(crate) fn program() -> Command {
+    wrapped_program(&[])
+}
+
+fn wrapped_program(wrapper: &[OsString]) -> Command {
+    let adapter = env!("CARGO_BIN_EXE_assay-adapter");
+    let mut command = match wrapper {
+        [] => Command::new(adapter),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(adapter);
+            command
+        }
+    };
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .stdin(Stdio::null());
+    command
 }
 
 impl Setup {
     /// Real engines and the offline database.
     pub(crate) fn real() -> Self {
         let engines = engines();
-        Self { settings: Vec::new() }
-            .with("syft_executable", engines.join("syft").to_str().unwrap())
-            .with("grype_executable", engines.join("grype").to_str().unwrap())
-            .with("db_directory", database().to_str().unwrap())
+        Self::of(&engines.join("syft"), &engines.join("grype"), &database())
     }
 
     /// No usable engine and no database: enough for everything that is decided before a scan.
     pub(crate) fn bare() -> Self {
-        Self { settings: Vec::new() }
-            .with("syft_executable", "/nonexistent/syft")
-            .with("grype_executable", "/nonexistent/grype")
-            .with("db_directory", "/nonexistent/database")
+        let nowhere = Path::new("/nonexistent");
+        Self::of(
+            &nowhere.join("syft"),
+            &nowhere.join("grype"),
+            &nowhere.join("database"),
+        )
+    }
+
+    /// These engines and this database directory.
+    pub(crate) fn of(syft: &Path, grype: &Path, database: &Path) -> Self {
+        Self {
+            settings: Vec::new(),
+            environment: Vec::new(),
+            wrapper: Vec::new(),
+        }
+        .with("syft_executable", syft.to_str().unwrap())
+        .with("grype_executable", grype.to_str().unwrap())
+        .with("db_directory", database.to_str().unwrap())
+    }
+
+    /// Adds a variable to the adapter's environment.
+    #[must_use]
+    pub(crate) fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts the adapter through this command, which becomes it.
+    #[must_use]
+    pub(crate) fn through(mut self, wrapper: &[&str]) -> Self {
+        self.wrapper = wrapper.iter().map(OsString::from).collect();
+        self
+    }
+
+    /// The settings as arguments.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        self.settings
+            .iter()
+            .flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")])
+            .collect()
     }
 
     /// Adds or replaces a setting.
@@ -70,20 +128,16 @@ impl Setup {
     /// Starts the adapter and waits until it listens.
     pub(crate) fn start(&self) -> TestAdapter {
         let work = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_assay-adapter"));
+        let mut command = wrapped_program(&self.wrapper);
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("KKREPO_SCANNER_SERVICE_CREDENTIAL", CREDENTIAL)
             .env("KKREPO_SCANNER_WORK_DIRECTORY", work.path().join("scratch"))
             .env("KKREPO_SCANNER_LOG_LEVEL", "debug")
-            .stdin(Stdio::null())
+            .envs(self.environment.iter().cloned())
+            .args(self.arguments())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        for (name, value) in &self.settings {
-            command.args(["--set", &format!("{name}={value}")]);
-        }
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let log = Arc::new(Mutex::new(String::new()));
@@ -174,10 +228,10 @@ impl TestAdapter {
             self.address
         );
         for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            request.extend([*name, ": ", *value, "\r\n"]);
         }
         if !body.is_empty() || method == "POST" {
-            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+            request.extend(["Content-Length: ", &body.len().to_string(), "\r\n"]);
         }
         request.push_str("\r\n");
         let mut stream = self.connect();
@@ -190,7 +244,7 @@ impl TestAdapter {
     /// A raw connection.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
         stream
     }
 
@@ -224,6 +278,16 @@ impl TestAdapter {
         self.send("POST", "/v1/match", &changed(&base, change), sbom)
     }
 
+    /// Cancels a run; whether one was there.
+    pub(crate) fn cancel(&self, run: &str) -> bool {
+        let headers = [
+            ("x-kkrepo-scanner-credential", CREDENTIAL),
+            ("x-kkrepo-api-version", "v1"),
+        ];
+        let reply = self.send("POST", &format!("/v1/runs/{run}/cancel"), &headers, &[]);
+        reply.json()["cancelled"] == true
+    }
+
     /// Waits until the readiness endpoint says `ready`.
     pub(crate) fn wait_ready(&self) {
         eventually("ready", || self.get("/v1/readiness").json()["ready"] == true);
@@ -241,11 +305,6 @@ impl TestAdapter {
             .filter(|e| e.path().is_dir())
             .map(|e| e.file_name().to_string_lossy().into_owned())
             .collect()
-    }
-
-    /// Process id.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     /// Everything that was logged so far.
@@ -268,10 +327,20 @@ impl TestAdapter {
             .unwrap()
     }
 
-    /// Sends a signal and waits for the exit code.
-    pub(crate) fn stop(mut self, signal: nix::sys::signal::Signal) -> Option<i32> {
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
+    /// Sends a signal and waits for the exit code.
+    pub(crate) fn stop(self, signal: nix::sys::signal::Signal) -> Option<i32> {
+        self.signal(signal);
+        self.exit_code()
+    }
+
+    /// Waits for the end by itself.
+    pub(crate) fn exit_code(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 }
@@ -343,11 +412,10 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether any process has this text in its command line.
-pub(crate) fn any_process_mentions(text: &Path) -> bool {
-    let needle = text.to_string_lossy().into_owned();
-    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-        std::fs::read(entry.path().join("cmdline"))
-            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(&needle))
+/// Whether this process runs; a zombie does not.
+pub(crate) fn is_running(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     })
 }

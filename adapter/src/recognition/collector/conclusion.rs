@@ -24,7 +24,8 @@ impl Collector<'_> {
         let mut identities = Vec::new();
         if form == Form::CondaPackage && self.hint == ArtifactType::Conda {
             let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
-            self.lay_out_conda(&index)?;
+            self.lay_out_conda(&index)
+                .map_err(RecognitionError::CondaLayout)?;
             let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
             identities.extend(identity.ok());
             conda = Some(facts);

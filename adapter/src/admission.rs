@@ -244,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_can_never_fit_is_refused_at_once() {
-        let (admission, _) = admission(1, 0, Duration::from_secs(60));
+        let (admission, _) = admission(1, 0, Duration::from_mins(1));
         let error = admission.admit(101, &CancellationToken::new()).await.unwrap_err();
         assert_eq!(
             error,
@@ -257,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiting_run_can_be_cancelled_and_a_full_queue_refuses() {
-        let (admission, metrics) = admission(1, 1, Duration::from_secs(60));
+        let (admission, metrics) = admission(1, 1, Duration::from_mins(1));
         let running = admission.admit(1, &CancellationToken::new()).await.unwrap();
         let cancel = CancellationToken::new();
         let waiter = tokio::spawn({

@@ -4,6 +4,7 @@
 //! ASSAY_ENGINES=target/engines ASSAY_DATABASE=target/database/vulnerability.db \
 //!     cargo test -p assay-adapter --test engine_real -- --ignored --nocapture
 //! ```
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use assay_adapter::engine::syft::{CatalogJob, Source};
 use assay_adapter::engine::{Engines, EnginesConfig};
@@ -12,13 +13,14 @@ use assay_adapter::sbom::cyclonedx::{NormalizedSbom, Origin, normalize};
 use assay_adapter::sbom::report;
 use assay_adapter::vulndb::{Outcome, Store, UpdatePlan, UpdateSource, update};
 use assay_schemas::catalog::PartialCode;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 fn context() -> RunContext {
-    RunContext::with_timeout(Duration::from_secs(120))
+    RunContext::with_timeout(Duration::from_mins(2))
 }
 
 fn engines(root: &Path) -> Engines {
@@ -96,13 +98,14 @@ async fn catalog(
         !raw.contains(dir.path().to_str().unwrap()),
         "the document names the private path"
     );
+    let renamed = match source {
+        Source::File(name) => BTreeMap::from([(name.to_owned(), String::new())]),
+        Source::Directory(_) => BTreeMap::new(),
+    };
     let origin = Origin {
         input_sha256: "00",
         engine_version: "1",
-        container: match source {
-            Source::File(name) => Some(name),
-            Source::Directory(_) => None,
-        },
+        renamed: &renamed,
     };
     assert!(done.facts.catalogers.len() > 10);
     assert_eq!(done.warnings.other, 0, "{:?}", done.warnings);

@@ -1,4 +1,5 @@
 //! The service over both engines with scripts in their place: how many processes run, and what is remembered.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use assay_adapter::engine::syft::{CatalogJob, Source};
 use assay_adapter::engine::{Engines, EnginesConfig};
@@ -89,7 +90,7 @@ esac"#,
 }
 
 fn context() -> RunContext {
-    RunContext::with_timeout(Duration::from_secs(60))
+    RunContext::with_timeout(Duration::from_mins(1))
 }
 
 #[tokio::test]

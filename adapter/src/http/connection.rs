@@ -237,8 +237,8 @@ mod tests {
     fn silence_is_measured_by_kind() {
         let patience = Patience {
             header: Duration::ZERO,
-            idle: Duration::from_secs(60),
-            write: Duration::from_secs(60),
+            idle: Duration::from_mins(1),
+            write: Duration::from_mins(1),
         };
         let state = ConnectionState::default();
         assert!(!state.is_overdue(&patience));

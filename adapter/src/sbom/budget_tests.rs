@@ -1,6 +1,8 @@
 use super::{Budget, Cost, fit_catalog, fit_match};
-use assay_schemas::catalog::{CatalogResponse, Completeness, Component, Directness, PartialCode};
-use assay_schemas::matching::{Finding, MatchResponse};
+use assay_schemas::catalog::{
+    CatalogResponse, CatalogSummary, Completeness, Component, Directness, PartialCode,
+};
+use assay_schemas::matching::{Finding, MatchResponse, MatchSummary};
 use assay_schemas::{Document, Severity};
 use std::collections::BTreeMap;
 
@@ -36,7 +38,7 @@ fn catalog(components: Vec<Component>) -> CatalogResponse {
         dependency_count: 0,
         cyclonedx_json: Document(vec![0; 300]),
         components,
-        summary: Default::default(),
+        summary: CatalogSummary::default(),
     }
 }
 
@@ -167,7 +169,7 @@ fn long_descriptions_go_before_findings() {
         completeness: Completeness::Complete,
         report_json: Document::default(),
         findings: vec![finding; 2048],
-        summary: Default::default(),
+        summary: MatchSummary::default(),
     };
     assert!(fit_match(&mut response, Budget::CLIENT));
     assert_eq!(response.findings.len(), 2048);

@@ -72,7 +72,11 @@ mod tests {
             (ArtifactType::Rpm, Format::Opaque, "RPM_INVALID"),
         ];
         for (declared, found, code) in wrong {
-            assert_eq!(check(declared, found, 1).unwrap_err().code().as_str(), code, "{declared:?} {found}");
+            assert_eq!(
+                check(declared, found, 1).unwrap_err().code().as_str(),
+                code,
+                "{declared:?} {found}"
+            );
         }
         assert!(check(ArtifactType::Tar, Format::Opaque, 0).is_ok());
         assert!(check(ArtifactType::Tar, Format::Opaque, 1).is_err());

@@ -191,7 +191,11 @@ impl GateError {
             Self::Link { .. } => Code::ArchiveLinkRejected,
             Self::SpecialFile { .. } => Code::ArchiveSpecialFileRejected,
             Self::Unreadable { .. } => Code::ArchiveEntryUnreadable,
-            Self::NotAsDeclared { declared: ArtifactType::Rpm, .. } | Self::Rpm { .. } => Code::RpmInvalid,
+            Self::NotAsDeclared {
+                declared: ArtifactType::Rpm,
+                ..
+            }
+            | Self::Rpm { .. } => Code::RpmInvalid,
             Self::NotAsDeclared { .. }
             | Self::Malformed { .. }
             | Self::Decoder { .. }

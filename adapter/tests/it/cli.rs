@@ -401,6 +401,39 @@ fn an_update_without_a_source_fails_and_publishes_nothing() {
 }
 
 #[test]
+fn an_update_asks_the_configured_source() {
+    let source = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = source.local_addr().unwrap();
+    let url = format!("http://{address}/mirror");
+    let shell = Shell::real();
+    let database = shell.path("database");
+    let shell = Shell {
+        setup: shell
+            .setup
+            .clone()
+            .with("db_directory", database.to_str().unwrap())
+            .with("db_update_url", &url),
+        ..shell
+    };
+    let asked = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = source.accept().unwrap();
+        let mut head = [0; 4096];
+        let length = stream.read(&mut head).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        String::from_utf8_lossy(&head[..length]).into_owned()
+    });
+    let output = shell.run(&["update-database"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    // Where nobody asked, this ends the wait.
+    let _ = std::net::TcpStream::connect(address);
+    let asked = asked.join().unwrap();
+    assert!(asked.contains(" /mirror/v6/latest.json "), "{asked}");
+}
+
+#[test]
 fn an_update_beside_another_one_says_so() {
     let engines = FakeEngines::new();
     let coordination = engines.database().join(".coordination");

@@ -4,7 +4,7 @@ use crate::fake::FakeEngines;
 use crate::support::{CREDENTIAL, Setup, program};
 use assay_fixtures::artifact::{self, Sample};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Output;
 use tempfile::TempDir;
 
@@ -86,7 +86,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// A sample with findings of at most the severity that the file's tests ask for.
+/// A complete sample with findings.
 fn affected() -> &'static str {
     artifact::all()
         .into_iter()
@@ -95,6 +95,7 @@ fn affected() -> &'static str {
         .id
 }
 
+/// A complete sample with packages and without findings.
 fn clean() -> &'static str {
     let is_clean = |s: &Sample| s.clean && !s.purls.is_empty() && s.completeness == "COMPLETE";
     artifact::all().into_iter().find(is_clean).unwrap().id
@@ -466,5 +467,5 @@ fn an_update_that_is_not_due_leaves_everything_as_it_is() {
         0
     );
     assert_ne!(std::fs::read(engines.pointer()).unwrap(), before);
-    assert!(Path::new(&engines.database()).join(".coordination").is_dir());
+    assert!(engines.database().join(".coordination").is_dir());
 }

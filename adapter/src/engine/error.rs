@@ -35,6 +35,12 @@ pub enum EngineError {
         /// The launcher's sanitised words.
         reason: String,
     },
+    /// The launcher could not give the engine a session, limits and a signal for the parent's death.
+    #[error("the engine process could not be isolated: {reason}")]
+    Isolation {
+        /// The launcher's sanitised words.
+        reason: String,
+    },
     /// Processes of the engine's group are alive after the kill.
     #[error("the engine's process group could not be ended")]
     GroupAlive,
@@ -109,6 +115,7 @@ impl EngineError {
             Self::ExecutableMissing { .. } | Self::Io { .. } | Self::Launch { .. } | Self::GroupAlive => {
                 Code::ProcessIo
             }
+            Self::Isolation { .. } => Code::ProcessIsolationUnavailable,
             Self::Killed { .. } | Self::OutOfMemory => Code::ProcessKilled,
             Self::ScratchExhausted => Code::ScratchExhausted,
             Self::DatabaseUnreadable { .. } => Code::DatabaseUnreadable,
@@ -167,8 +174,13 @@ pub(crate) fn classify(status: ExitStatus, stderr: &[u8], file_size_limit: u64) 
         .lines()
         .find_map(|line| line.strip_prefix(super::launcher::MARK))
     {
-        return EngineError::Launch {
-            reason: sanitize(reason.trim(), MAX_STDERR_CHARS),
+        return match reason.strip_prefix(super::launcher::ISOLATION) {
+            Some(step) => EngineError::Isolation {
+                reason: sanitize(step.trim(), MAX_STDERR_CHARS),
+            },
+            None => EngineError::Launch {
+                reason: sanitize(reason.trim(), MAX_STDERR_CHARS),
+            },
         };
     }
     let lower = text.to_ascii_lowercase();
@@ -248,6 +260,11 @@ mod tests {
                 exit(126),
                 "assay-launcher: exec: permission denied",
                 Code::ProcessIo,
+            ),
+            (
+                exit(126),
+                "assay-launcher: isolation: setsid: not permitted",
+                Code::ProcessIsolationUnavailable,
             ),
         ];
         for (status, stderr, want) in cases {

@@ -17,6 +17,9 @@ pub const VERB: &str = "exec";
 /// How every line of the launcher's own begins, so that it is not taken for the engine's.
 pub const MARK: &str = "assay-launcher:";
 
+/// What follows the mark when not the engine but its isolation is at fault.
+pub(super) const ISOLATION: &str = " isolation: ";
+
 /// Exit code when the engine could not be started. The mark on stderr is what counts.
 const FAILED: u8 = 126;
 
@@ -87,19 +90,19 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     }
     let reason = match parse(args) {
         Some(plan) => become_engine(&plan),
-        None => "malformed call".to_owned(),
+        None => " malformed call".to_owned(),
     };
-    eprintln!("{MARK} {reason}");
+    eprintln!("{MARK}{reason}");
     Some(ExitCode::from(FAILED))
 }
 
 /// Gives the reason why it is still here.
 fn become_engine(plan: &Plan) -> String {
     if let Err((step, error)) = confine(plan) {
-        return format!("{step}: {error}");
+        return format!("{ISOLATION}{step}: {error}");
     }
     let error = Command::new(&plan.engine).args(&plan.args).exec();
-    format!("exec: {error}")
+    format!(" exec: {error}")
 }
 
 fn confine(plan: &Plan) -> Result<(), (&'static str, nix::Error)> {

@@ -1,6 +1,7 @@
 //! A guard around one client connection: it sees every byte and so knows what the HTTP library does not tell:
 //! conflicting lengths, a head that never ends, a connection that idles, a reader that stalls.
 
+use futures_util::task::AtomicWaker;
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -24,6 +25,7 @@ pub struct ConnectionState {
     head_started: AtomicU64,
     write_blocked: AtomicU64,
     last_activity: AtomicU64,
+    reader: AtomicWaker,
 }
 
 /// How long each kind of silence may last.
@@ -47,6 +49,7 @@ impl Default for ConnectionState {
             head_started: AtomicU64::new(0),
             write_blocked: AtomicU64::new(0),
             last_activity: AtomicU64::new(1),
+            reader: AtomicWaker::new(),
         }
     }
 }
@@ -71,7 +74,8 @@ impl ConnectionState {
     /// The answer to a request is known.
     pub fn request_ends(&self) {
         self.last_activity.store(self.now(), Ordering::Relaxed);
-        self.in_flight.store(false, Ordering::Relaxed);
+        self.in_flight.store(false, Ordering::Release);
+        self.reader.wake();
     }
 
     /// Whether the peer has used up its patience.
@@ -153,8 +157,11 @@ impl<I: Read + Unpin> Read for Guarded<I> {
             if !this.state.outlives_half_close.load(Ordering::Relaxed) {
                 return Pin::new(&mut this.io).poll_read(cx, cursor);
             }
-            // The library drops a request when the peer closes; it reads again by itself when it has answered.
-            return Poll::Pending;
+            // The library drops a request when the peer closes, so it reads on only when the answer is known.
+            this.state.reader.register(cx.waker());
+            if this.state.in_flight.load(Ordering::Acquire) {
+                return Poll::Pending;
+            }
         }
         // Heads are small: they go through a buffer of our own, so that no uninitialised memory is touched.
         let mut block = [0; 8192];

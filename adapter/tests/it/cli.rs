@@ -4,7 +4,7 @@ use crate::fake::FakeEngines;
 use crate::support::{CREDENTIAL, Setup, program};
 use assay_fixtures::artifact::{self, Sample};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Output;
 use tempfile::TempDir;
 
@@ -86,7 +86,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// A sample with findings of at most the severity that the file's tests ask for.
+/// A complete sample with findings.
 fn affected() -> &'static str {
     artifact::all()
         .into_iter()
@@ -95,6 +95,7 @@ fn affected() -> &'static str {
         .id
 }
 
+/// A complete sample with packages and without findings.
 fn clean() -> &'static str {
     let is_clean = |s: &Sample| s.clean && !s.purls.is_empty() && s.completeness == "COMPLETE";
     artifact::all().into_iter().find(is_clean).unwrap().id
@@ -401,6 +402,39 @@ fn an_update_without_a_source_fails_and_publishes_nothing() {
 }
 
 #[test]
+fn an_update_asks_the_configured_source() {
+    let source = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = source.local_addr().unwrap();
+    let url = format!("http://{address}/mirror");
+    let shell = Shell::real();
+    let database = shell.path("database");
+    let shell = Shell {
+        setup: shell
+            .setup
+            .clone()
+            .with("db_directory", database.to_str().unwrap())
+            .with("db_update_url", &url),
+        ..shell
+    };
+    let asked = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = source.accept().unwrap();
+        let mut head = [0; 4096];
+        let length = stream.read(&mut head).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        String::from_utf8_lossy(&head[..length]).into_owned()
+    });
+    let output = shell.run(&["update-database"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+    // Where nobody asked, this ends the wait.
+    let _ = std::net::TcpStream::connect(address);
+    let asked = asked.join().unwrap();
+    assert!(asked.contains(" /mirror/v6/latest.json "), "{asked}");
+}
+
+#[test]
 fn an_update_beside_another_one_says_so() {
     let engines = FakeEngines::new();
     let coordination = engines.database().join(".coordination");
@@ -433,5 +467,5 @@ fn an_update_that_is_not_due_leaves_everything_as_it_is() {
         0
     );
     assert_ne!(std::fs::read(engines.pointer()).unwrap(), before);
-    assert!(Path::new(&engines.database()).join(".coordination").is_dir());
+    assert!(engines.database().join(".coordination").is_dir());
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const SBOM: &[u8] = br#"{"bomFormat":"CycloneDX","specVersion":"1.6","version":1,"components":[]}"#;
 
-/// Both operations, and what the process of either is to be seen in.
+/// Whatever holds for engine processes holds for both operations.
 const OPERATIONS: &[&str] = &["catalog", "match"];
 
 fn operate(adapter: &TestAdapter, operation: &str, change: &[(&str, &str)]) -> Reply {

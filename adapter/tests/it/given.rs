@@ -2,12 +2,13 @@
 //! failing host can do.
 
 use crate::fake::{FOREVER, FakeEngines};
-use crate::support::{CREDENTIAL, Setup, TestAdapter, database, eventually, read_reply, run_id};
+use crate::support::{CREDENTIAL, Setup, TestAdapter, database, eventually, executable, read_reply, run_id};
 use assay_fixtures::fake_engine::{Action, Script};
 use assay_schemas::vectors::Given;
 use sha2::{Digest as _, Sha256};
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -83,6 +84,24 @@ pub(crate) fn damage(database: &Path) {
             .unwrap();
         file.set_modified(metadata.modified().unwrap()).unwrap();
     }
+}
+
+/// Puts the adapter's executable into `directory`, so that what it starts there can be exchanged.
+pub(crate) fn own_executable(directory: &Path) -> PathBuf {
+    let own = directory.join("assay-adapter");
+    if std::fs::hard_link(executable(), &own).is_err() {
+        std::fs::copy(executable(), &own).unwrap();
+    }
+    own
+}
+
+/// Exchanges the program that isolates and becomes each engine for one on whose host there are no sessions.
+pub(crate) fn deny_sessions(executable: &Path) {
+    const DENIED: &str =
+        "#!/bin/sh\necho 'assay-launcher: isolation: setsid: EPERM: Operation not permitted' >&2\nexit 126\n";
+    std::fs::remove_file(executable).unwrap();
+    std::fs::write(executable, DENIED).unwrap();
+    std::fs::set_permissions(executable, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// A command that becomes the adapter, which then cannot write a byte to any file. It must have learnt versions and

@@ -42,15 +42,20 @@ pub(crate) struct Setup {
     settings: Vec<(String, String)>,
     environment: Vec<(String, String)>,
     wrapper: Vec<OsString>,
+    executable: PathBuf,
 }
 
 /// The adapter's program with an environment that no other process decides.
 pub(crate) fn program() -> Command {
-    wrapped_program(&[])
+    wrapped_program(&[], executable())
 }
 
-fn wrapped_program(wrapper: &[OsString]) -> Command {
-    let adapter = env!("CARGO_BIN_EXE_assay-adapter");
+/// The adapter's executable.
+pub(crate) fn executable() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_assay-adapter"))
+}
+
+fn wrapped_program(wrapper: &[OsString], adapter: &Path) -> Command {
     let mut command = match wrapper {
         [] => Command::new(adapter),
         [first, rest @ ..] => {
@@ -89,6 +94,7 @@ impl Setup {
             settings: Vec::new(),
             environment: Vec::new(),
             wrapper: Vec::new(),
+            executable: executable().to_owned(),
         }
         .with("syft_executable", syft.to_str().unwrap())
         .with("grype_executable", grype.to_str().unwrap())
@@ -106,6 +112,13 @@ impl Setup {
     #[must_use]
     pub(crate) fn through(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(OsString::from).collect();
+        self
+    }
+
+    /// Starts the adapter from another place.
+    #[must_use]
+    pub(crate) fn from(mut self, executable: &Path) -> Self {
+        executable.clone_into(&mut self.executable);
         self
     }
 
@@ -128,7 +141,7 @@ impl Setup {
     /// Starts the adapter and waits until it listens.
     pub(crate) fn start(&self) -> TestAdapter {
         let work = tempfile::tempdir().unwrap();
-        let mut command = wrapped_program(&self.wrapper);
+        let mut command = wrapped_program(&self.wrapper, &self.executable);
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .env("KKREPO_SCANNER_SERVICE_CREDENTIAL", CREDENTIAL)

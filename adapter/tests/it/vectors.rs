@@ -2,8 +2,8 @@
 
 use crate::fake::FakeEngines;
 use crate::given::{
-    self, ENGINE_BEHAVIOUR, Occupier, WITHOUT_DISK, copied_database, damage, database_status, one_slot,
-    scratch_small, too_deep_for_conda, wait_queued,
+    self, ENGINE_BEHAVIOUR, Occupier, WITHOUT_DISK, copied_database, damage, database_status, deny_sessions,
+    one_slot, own_executable, scratch_small, too_deep_for_conda, wait_queued,
 };
 use crate::support::{CREDENTIAL, Reply, Setup, TestAdapter, parse_reply};
 use assay_fixtures::fake_engine::{Action, Script};
@@ -42,7 +42,6 @@ const UNREACHABLE: &[(Given, &str)] = &[
         Given::HandlerDefect,
         "no defect is known, and a switch that makes one has no place in the program",
     ),
-    (Given::NoProcessGroups, "every Linux has process groups"),
     (
         Given::EngineOutputUnreadable,
         "an engine's output comes through a pipe, and reading a pipe does not fail",
@@ -53,10 +52,8 @@ const UNREACHABLE: &[(Given, &str)] = &[
 const NOT_EXCHANGED: &[&str] = &[
     "catalog-defect",
     "catalog-engine-output-lost",
-    "catalog-no-isolation",
     "match-defect",
     "match-engine-output-lost",
-    "match-no-isolation",
 ];
 
 #[test]
@@ -71,7 +68,7 @@ fn only_the_listed_exchanges_are_left_out() {
         CANCELLATION,
     ]
     .into_iter()
-    .chain([ACTIVE, SETTINGS, DISK])
+    .chain([ACTIVE, SETTINGS, DISK, &[Given::NoProcessGroups]])
     .flatten()
     .copied()
     .collect();
@@ -360,6 +357,18 @@ fn without_usable_engines() {
         };
         findings.exchange_all(*given, &adapter);
     }
+}
+
+#[test]
+fn on_a_host_without_sessions() {
+    let findings = Findings::default();
+    let engines = FakeEngines::new();
+    let own = own_executable(&engines.path("."));
+    let adapter = engines.setup().from(&own).start();
+    adapter.wait_ready();
+    deny_sessions(&own);
+    findings.exchange_all(Given::NoProcessGroups, &adapter);
+    assert_eq!(adapter.run_directories(), Vec::<String>::new());
 }
 
 #[test]

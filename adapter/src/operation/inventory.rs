@@ -199,7 +199,7 @@ fn respond(
     reasons.extend(projection.reasons);
     reasons.extend(warnings.reasons);
     reasons.extend(doubts(
-        &recognized.form,
+        recognized.form,
         &projection.components,
         &unyielding,
         inspection.unopened,
@@ -305,7 +305,7 @@ fn is_conda_package(component: &Component, conda: &CondaFacts) -> bool {
 
 /// Why an inventory may miss something, seen from its contents: nothing found in a known package type is never
 /// complete.
-fn doubts(form: &Form, components: &[Component], unyielding: &[String], unopened: u64) -> Vec<PartialReason> {
+fn doubts(form: Form, components: &[Component], unyielding: &[String], unopened: u64) -> Vec<PartialReason> {
     let mut doubts = Vec::new();
     let mut doubt = |code, detail: String| doubts.push(PartialReason { code, detail });
     if form.is_known_package_type() && components.is_empty() {

@@ -323,12 +323,12 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
                     .is_some_and(|rest| rest.starts_with(':'))
             });
             let reported = precise.unwrap_or(&value);
-            let (reported, marked) = match reported.strip_suffix(marker.as_str()) {
+            let (reported, is_part) = match reported.strip_suffix(marker.as_str()) {
                 Some(path) => (path, is_virtual),
                 None => (reported, false),
             };
             let mut path = location(reported, renamed);
-            if marked {
+            if is_part {
                 path.push_str(&marker);
             }
             if path == value {

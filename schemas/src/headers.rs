@@ -12,6 +12,10 @@ pub const EXPECTED_SHA256: &str = "x-kkrepo-expected-sha256";
 pub const EXPECTED_SIZE: &str = "x-kkrepo-expected-size";
 /// A name of [`crate::ArtifactType`].
 pub const ARTIFACT_TYPE: &str = "x-kkrepo-artifact-type";
+/// Extension of ours: `id:version` as `os-release` names them, for example `debian:12`.
+pub const DISTRIBUTION: &str = "x-assay-distribution";
+/// The form of [`DISTRIBUTION`].
+pub const DISTRIBUTION_PATTERN: &str = "^[a-z0-9._-]{1,64}:[a-z0-9._-]{1,64}$";
 /// 64 hexadecimal digits: SHA-256 of the SBOM to match.
 pub const SBOM_SHA256: &str = "x-kkrepo-sbom-sha256";
 /// Bytes, greater than 0.

@@ -34,9 +34,6 @@ pub struct MatchHead {
     pub limits: ResourceLimits,
 }
 
-/// Extension header: the distribution of a loose operating system package, `id:version`.
-pub const DISTRIBUTION: &str = "x-assay-distribution";
-
 impl CatalogHead {
     /// Parses the head.
     ///
@@ -59,7 +56,7 @@ impl CatalogHead {
         let limits = limits(headers, max_input_bytes)?;
         let run_id = RunId::parse(run_id)?;
         let artifact_type = optional(headers, names::ARTIFACT_TYPE, Code::RequestInvalid)?.map(str::to_owned);
-        let distribution = optional(headers, DISTRIBUTION, Code::RequestInvalid)?.map(str::to_owned);
+        let distribution = optional(headers, names::DISTRIBUTION, Code::RequestInvalid)?.map(str::to_owned);
         Ok(Self {
             run_id,
             expected_sha256,

@@ -107,6 +107,15 @@ fn integrity() -> Vec<Named> {
                 artifact_type,
             ),
         ),
+        (
+            "Distribution",
+            optional(
+                headers::DISTRIBUTION,
+                "Extension: distribution that the host knows for a loose operating system package, which matches \
+                 nothing without one.",
+                json!({ "type": "string", "pattern": headers::DISTRIBUTION_PATTERN, "examples": ["debian:12"] }),
+            ),
+        ),
     ]
 }
 
@@ -196,7 +205,7 @@ pub(super) fn of(endpoint: Endpoint) -> Vec<&'static str> {
     };
     names.extend(limits().into_iter().map(|(name, _)| name));
     if endpoint == Endpoint::Catalog {
-        names.push("ArtifactType");
+        names.extend(["ArtifactType", "Distribution"]);
     }
     names.extend(uninterpreted().into_iter().map(|(name, _)| name));
     names

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument as _;
 
 /// Bytes and time for which the rest of a refused body is still taken, so that the client gets to read the answer.
 const LINGER_BYTES: usize = 8 << 20;
@@ -106,11 +107,13 @@ async fn dispatch(app: &Arc<App>, operation: Operation, request: Request<Incomin
         },
         Operation::Catalog => {
             let head = CatalogHead::parse(request.headers(), app.config.ceiling.max_input_bytes);
-            scan(app, head, request, operation::catalog::run).await
+            let run_id = head.as_ref().ok().map(|head| head.run_id.clone());
+            scan(app, head, run_id, request, operation::catalog::run).await
         }
         Operation::Match => {
             let head = MatchHead::parse(request.headers(), app.config.ceiling.max_input_bytes);
-            scan(app, head, request, operation::match_sbom::run).await
+            let run_id = head.as_ref().ok().map(|head| head.run_id.clone());
+            scan(app, head, run_id, request, operation::match_sbom::run).await
         }
         Operation::OciScan => oci_scan(app, request).await,
     }
@@ -121,6 +124,7 @@ async fn dispatch(app: &Arc<App>, operation: Operation, request: Request<Incomin
 async fn scan<H, T, F>(
     app: &Arc<App>,
     head: Result<H, Problem>,
+    run_id: Option<RunId>,
     request: Request<Incoming>,
     operation: impl FnOnce(Arc<App>, H, BodyInCustody) -> F + Send + 'static,
 ) -> Answer
@@ -139,8 +143,30 @@ where
     let gone = CancellationToken::new();
     let guard = gone.clone().drop_guard();
     let body = BodyInCustody::new(request, gone);
-    let task = app.operations.spawn(operation(Arc::clone(app), head, body));
+    let span = tracing::info_span!("run", run_id = run_id.as_ref().map(RunId::as_str));
+    let task = app
+        .operations
+        .spawn(logged(operation(Arc::clone(app), head, body)).instrument(span));
     conclude(app, task.await, guard)
+}
+
+/// The same work, with a line in the log when it ends, also when nobody waits for its answer any more.
+async fn logged<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+    let started = Instant::now();
+    let outcome = work.await;
+    let millis = started.elapsed().as_millis();
+    match &outcome {
+        Ok(_) => tracing::info!(millis, "the run is done"),
+        Err(problem) => {
+            let cause = problem.cause.as_ref().map(|cause| error_chain(cause.as_ref()));
+            if problem.code.status() >= 500 {
+                tracing::warn!(code = %problem.code, cause, millis, "{}", problem.message);
+            } else {
+                tracing::info!(code = %problem.code, cause, millis, "{}", problem.message);
+            }
+        }
+    }
+    outcome
 }
 
 /// The answer to what an operation's task came to.
@@ -153,7 +179,6 @@ fn conclude<T: Serialize>(app: &App, outcome: TaskOutcome<T>, guard: DropGuard) 
         Ok(response) => respond::json(StatusCode::OK, &response),
         Err(problem) => {
             let problem = app.while_draining(problem);
-            log(&problem);
             respond::problem(&problem, app.admission.retry_after_seconds())
         }
     }
@@ -250,9 +275,9 @@ async fn oci_scan(app: &Arc<App>, request: Request<Incoming>) -> Answer {
     };
     let gone = CancellationToken::new();
     let guard = gone.clone().drop_guard();
-    let task = app
-        .operations
-        .spawn(operation::oci_scan::run(Arc::clone(app), bytes, gone));
+    let span = tracing::info_span!("run", run_id = tracing::field::Empty);
+    let work = operation::oci_scan::run(Arc::clone(app), bytes, gone);
+    let task = app.operations.spawn(logged(work).instrument(span));
     conclude(app, task.await, guard)
 }
 
@@ -273,13 +298,4 @@ fn health(state: &status::Health) -> Answer {
         StatusCode::SERVICE_UNAVAILABLE
     };
     respond::json(status, state)
-}
-
-fn log(problem: &Problem) {
-    let cause = problem.cause.as_ref().map(|cause| error_chain(cause.as_ref()));
-    if problem.code.status() >= 500 {
-        tracing::warn!(code = %problem.code, cause, "{}", problem.message);
-    } else {
-        tracing::info!(code = %problem.code, cause, "{}", problem.message);
-    }
 }

@@ -27,6 +27,7 @@ pub async fn run(app: Arc<App>, body: Bytes, gone: CancellationToken) -> Result<
             .map_err(|error| Problem::new(Code::RequestInvalid, error.to_string()))?;
     }
     let run_id = RunId::parse(request.run_id.as_deref().unwrap_or(""))?;
+    tracing::Span::current().record("run_id", run_id.as_str());
     let active = app.runs.enter(run_id, gone)?;
     let Some(limits) = request.limits else {
         return Err(Problem::new(Code::ResourceLimitsRequired, "limits are required"));

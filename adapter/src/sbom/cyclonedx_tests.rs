@@ -212,3 +212,17 @@ fn locations_are_paths_inside_the_artifact() {
         assert_eq!(done.projection.components[0].locations, [want], "{virtual_path}");
     }
 }
+
+#[test]
+fn what_a_package_runs_on_is_not_a_package_without_a_url() {
+    for (kind, unmatchable) in [
+        ("library", 1),
+        ("application", 1),
+        ("operating-system", 0),
+        ("file", 0),
+    ] {
+        let document = component_of(None, "deb").replace("\"library\"", &format!("\"{kind}\""));
+        let done = normalize(document.as_bytes(), &[], &ORIGIN).unwrap();
+        assert_eq!(done.projection.unmatchable, unmatchable, "{kind}");
+    }
+}

@@ -89,6 +89,8 @@ impl Projection {
                     .is_some_and(|(_, qualifiers)| qualifiers.split('&').any(|q| q.starts_with("distro=")));
                 self.without_distribution += u64::from(is_os && !has_distro);
             }
+            // What the artifact runs on and bare files are no packages: no matcher is meant to see them.
+            _ if matches!(component.kind.as_deref(), Some("operating-system" | "file")) => {}
             _ => self.unmatchable += 1,
         }
     }
@@ -229,7 +231,8 @@ mod tests {
         assert_eq!(done.components[1].name, "unknown");
         assert_eq!(done.components[1].directness, Directness::Unknown);
         assert_eq!(done.reasons[0].code, PartialCode::ComponentProjectionLimit);
-        assert_eq!(done.unmatchable, 3);
+        // The one of type "file" is no package.
+        assert_eq!(done.unmatchable, 2);
     }
 
     #[test]

@@ -51,6 +51,12 @@ fn differences(adapter: &TestAdapter, sample: &Sample) -> Vec<String> {
         return wrong;
     }
     let matched = reply.json();
+    if sample.completeness == "COMPLETE" && matched["completeness"] != "COMPLETE" {
+        wrong.push(format!(
+            "match is not complete: {}",
+            matched["summary"]["partialReasons"]
+        ));
+    }
     let advisories = texts(&matched["findings"], "advisoryId");
     for expected in sample.advisories {
         if !advisories.contains(*expected) {

@@ -36,10 +36,14 @@ pub fn rpm(
         .ok()
         .map(|e| e.to_string())
         .unwrap_or_default();
+    // Some builders store the words with which the rpm tool shows an absent tag.
+    let source = Some(tag(IndexTag::RPMTAG_SOURCERPM))
+        .filter(|name| *name != "(none)")
+        .unwrap_or_default();
     let coordinates = Coordinates::new(Ecosystem::Rpm, Some(tag(IndexTag::RPMTAG_NAME)), Some(&full))?
         .qualified("arch", arch)?
         .qualified("epoch", &epoch)?
-        .qualified("upstream", tag(IndexTag::RPMTAG_SOURCERPM))?
+        .qualified("upstream", source)?
         .qualified("rpmmod", tag(IndexTag::RPMTAG_MODULARITYLABEL))?;
     Ok((in_distribution(coordinates, distribution.as_ref())?, distribution))
 }

@@ -8,12 +8,12 @@ pub mod serve;
 pub mod update;
 
 use crate::app::App;
-use crate::config::{Config, Layer, Mistake, Resolved, resolve};
+use crate::config::{Config, Layer, Mistake, Resolved, is_skipped_place, resolve};
 use crate::scanner::Surroundings;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -155,6 +155,10 @@ fn surroundings() -> io::Result<Surroundings> {
 
 /// The application and its runtime, or the exit code of a process that cannot have them.
 fn start(config: Config, runtime: &mut tokio::runtime::Builder) -> Result<(App, Runtime), ExitCode> {
+    if let Err(mistake) = check_work_directory(&config.engine.work_directory) {
+        eprintln!("assay-adapter: {mistake}");
+        return Err(ExitCode::from(EXIT_USAGE));
+    }
     let prepared = surroundings().and_then(|surroundings| {
         let runtime = runtime.enable_all().build()?;
         Ok((App::new(config, surroundings), runtime))
@@ -176,4 +180,14 @@ fn stop_on_signal(stop: CancellationToken) -> io::Result<impl Future<Output = ()
         }
         stop.cancel();
     })
+}
+
+/// Refuses a work directory in which the cataloguer would see nothing.
+fn check_work_directory(path: &Path) -> Result<(), Mistake> {
+    let existing = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    if is_skipped_place(path) || existing.as_deref().is_some_and(is_skipped_place) {
+        let what = format!("{} is in a place that the cataloguer skips", path.display());
+        return Err(Mistake::new("work_directory", what));
+    }
+    Ok(())
 }

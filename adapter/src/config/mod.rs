@@ -11,7 +11,7 @@ use self::value::duration;
 use assay_schemas::Ceiling;
 use secrecy::SecretString;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use layers::{Layer, Mistake, Resolved, resolve};
@@ -192,6 +192,15 @@ impl Config {
     }
 }
 
+/// Places where the cataloguer takes a mounted file system for one without software and skips what is in it, so that
+/// an inventory made there would be empty without a word.
+const SKIPPED_PLACES: &[&str] = &["/proc", "/sys", "/dev", "/run", "/var/run", "/var/lock"];
+
+/// Whether scratch space at this path, links resolved, would be invisible to the cataloguer.
+pub fn is_skipped_place(path: &Path) -> bool {
+    SKIPPED_PLACES.iter().any(|place| path.starts_with(place))
+}
+
 /// Those of the secrets that are not blank, without the surrounding space that HTTP would drop.
 fn credentials(texts: [&str; 2]) -> Vec<SecretString> {
     texts
@@ -200,4 +209,20 @@ fn credentials(texts: [&str; 2]) -> Vec<SecretString> {
         .filter(|text| !text.is_empty())
         .map(SecretString::from)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_skipped_place;
+    use std::path::Path;
+
+    #[test]
+    fn scratch_space_is_where_the_cataloguer_looks() {
+        for place in ["/dev/shm/x", "/run", "/run/user/0/x", "/var/run/x", "/proc/self"] {
+            assert!(is_skipped_place(Path::new(place)), "{place}");
+        }
+        for place in ["/tmp/x", "/var/tmp", "/runner/x", "/device", "/var/lib/run"] {
+            assert!(!is_skipped_place(Path::new(place)), "{place}");
+        }
+    }
 }

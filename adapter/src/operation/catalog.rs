@@ -39,8 +39,7 @@ pub async fn run(
         inventory::take(&app, &workspace, artifact, &limits, distribution, &run).await
     }
     .await;
-    workspace.remove().await;
-    drop(permit);
+    super::clean_up(&app, workspace, permit);
     outcome
 }
 

@@ -3,7 +3,7 @@
 
 use super::{completeness, in_background};
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::{Problem, sanitize};
 use crate::run::RunContext;
 use crate::sbom::{budget, cyclonedx, report};
 use crate::workspace::Workspace;
@@ -32,10 +32,10 @@ pub async fn find(
         }
     })
     .await;
-    let inventory = match facts {
-        Ok((_, projection)) => Some(projection),
-        // What the matcher makes of a document that is not one is its verdict; the contract has no code of ours for it.
-        Err(problem) if problem.code == Code::SbomInvalid => None,
+    let (inventory, doubt) = match facts {
+        Ok((_, projection)) => (Some(projection), None),
+        // What the matcher makes of such a document is its verdict; but nobody knows what it was matched against.
+        Err(problem) if problem.code == Code::SbomInvalid => (None, Some(unknown_inventory(&problem))),
         Err(problem) => return Err(problem),
     };
 
@@ -54,6 +54,7 @@ pub async fn find(
     let report = in_background(move || Ok(report::normalize(&matched.document)?)).await?;
     let mut reasons = report.reasons;
     reasons.extend(matched.warnings.reasons);
+    reasons.extend(doubt);
     let mut components = 0;
     if let Some(inventory) = inventory {
         components = u64::from(inventory.component_count);
@@ -113,6 +114,15 @@ fn blind_spots(unmatchable: u64, without_distribution: u64, known: &[PartialReas
         });
     }
     reasons
+}
+
+/// The SBOM is no CycloneDX document within the contract's bounds: no result about it is a whole one.
+fn unknown_inventory(problem: &Problem) -> PartialReason {
+    let detail = sanitize(&format!("it is not known what was matched: {problem}"), 200);
+    PartialReason {
+        code: PartialCode::UnsupportedFormat,
+        detail,
+    }
 }
 
 fn unreadable(error: io::Error) -> Problem {

@@ -34,8 +34,7 @@ pub async fn run(app: Arc<App>, head: MatchHead, mut body: BodyInCustody) -> Res
         findings::find(&app, &workspace, SBOM_FILE, &run).await
     }
     .await;
-    workspace.remove().await;
-    drop(permit);
+    super::clean_up(&app, workspace, permit);
     outcome
 }
 

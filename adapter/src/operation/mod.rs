@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::run::{Deadline, RunContext};
 use crate::runs::ActiveRun;
+use crate::workspace::Workspace;
 use assay_schemas::catalog::PartialReason;
 use assay_schemas::{Code, Completeness, ResourceLimits};
 use std::time::Duration;
@@ -56,4 +57,13 @@ fn completeness(reasons: &[PartialReason]) -> Completeness {
     } else {
         Completeness::Partial
     }
+}
+
+/// Ends a run whose outcome is known: the answer goes out now, and slot and scratch come back when the workspace is
+/// gone. Removing a large one takes longer than a client waits behind its deadline.
+fn clean_up(app: &App, workspace: Workspace, permit: Permit) {
+    app.operations.spawn(async move {
+        workspace.remove().await;
+        drop(permit);
+    });
 }

@@ -204,15 +204,20 @@ fn components(root: &Object<'_>, identities: &[Identity], renamed: &BTreeMap<Str
             .or_default()
             .push((index, identity));
     }
+    let named: BTreeMap<(&str, &str), &str> = identities
+        .iter()
+        .map(|i| ((i.name.as_str(), i.version.as_str()), i.purl.as_str()))
+        .collect();
     let mut reported = BTreeSet::new();
     let mut out = Vec::new();
     for raw in root.items("components") {
         let fields = Object::of(raw);
         let own_purl = fields.text("purl");
-        // The cataloguer writes Conda packages without a package URL; this is the one that it would have.
+        // Some cataloguers write packages without a package URL: Conda's, and the root of a lock file. This is how
+        // the identity with the same name and version would have it.
         let purl = own_purl
             .clone()
-            .or_else(|| conda_purl(&fields))
+            .or_else(|| same_named(&fields, &named))
             .unwrap_or_default();
         if is_placeholder(&purl) {
             continue;
@@ -242,23 +247,12 @@ fn is_placeholder(purl: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '?']))
 }
 
-/// The package URL of a component that the cataloguer marks as a Conda package.
-fn conda_purl(fields: &Object<'_>) -> Option<String> {
-    let is_conda = fields.items("properties").iter().any(|raw| {
-        let property = Object::of(raw);
-        property.text("name").as_deref() == Some("syft:package:type")
-            && property
-                .text("value")
-                .is_some_and(|kind| kind.eq_ignore_ascii_case("conda"))
-    });
-    if !is_conda {
-        return None;
-    }
-    Some(format!(
-        "pkg:conda/{}@{}",
-        fields.text("name")?,
-        fields.text("version")?
-    ))
+/// The package URL of the identity that has the name and the version of this component.
+fn same_named(fields: &Object<'_>, named: &BTreeMap<(&str, &str), &str>) -> Option<String> {
+    let (name, version) = (fields.text("name")?, fields.text("version")?);
+    named
+        .get(&(name.as_str(), version.as_str()))
+        .map(|purl| (*purl).to_owned())
 }
 
 /// One component of the engine, in the engine's words but for its locations and a more precise package URL.

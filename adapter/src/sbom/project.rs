@@ -80,7 +80,7 @@ impl Projection {
             *self.catalogers.entry(capped(name, 128)).or_default() += 1;
         }
         match &component.package_url {
-            Some(purl) if component.version.is_some() => {
+            Some(purl) if component.version.is_some() && purl.starts_with("pkg:") => {
                 let is_os = ["pkg:deb/", "pkg:rpm/", "pkg:apk/"]
                     .iter()
                     .any(|p| purl.starts_with(p));
@@ -89,11 +89,20 @@ impl Projection {
                     .is_some_and(|(_, qualifiers)| qualifiers.split('&').any(|q| q.starts_with("distro=")));
                 self.without_distribution += u64::from(is_os && !has_distro);
             }
-            // What the artifact runs on and bare files are no packages: no matcher is meant to see them.
-            _ if matches!(component.kind.as_deref(), Some("operating-system" | "file")) => {}
+            _ if is_not_published(component) => {}
             _ => self.unmatchable += 1,
         }
     }
+}
+
+/// What no matcher is meant to see: what the artifact runs on, bare files, and the project that a lock file belongs to.
+fn is_not_published(component: &Component) -> bool {
+    let found_by = component
+        .properties
+        .get("syft:package:foundBy")
+        .map(String::as_str);
+    matches!(component.kind.as_deref(), Some("operating-system" | "file"))
+        || (component.package_url.is_none() && found_by == Some("rust-cargo-lock-cataloger"))
 }
 
 fn dependencies(root: &Object<'_>) -> Result<u32, SbomError> {

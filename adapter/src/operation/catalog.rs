@@ -39,7 +39,7 @@ pub async fn run(
         inventory::take(&app, &workspace, artifact, &limits, distribution, &run).await
     }
     .await;
-    super::clean_up(&app, workspace, permit);
+    super::clean_up(&app, workspace, permit).await;
     outcome
 }
 

@@ -34,7 +34,7 @@ pub async fn run(app: Arc<App>, head: MatchHead, mut body: BodyInCustody) -> Res
         findings::find(&app, &workspace, SBOM_FILE, &run).await
     }
     .await;
-    super::clean_up(&app, workspace, permit);
+    super::clean_up(&app, workspace, permit).await;
     outcome
 }
 

@@ -59,11 +59,15 @@ fn completeness(reasons: &[PartialReason]) -> Completeness {
     }
 }
 
-/// Ends a run whose outcome is known: the answer goes out now, and slot and scratch come back when the workspace is
-/// gone. Removing a large one takes longer than a client waits behind its deadline.
-fn clean_up(app: &App, workspace: Workspace, permit: Permit) {
-    app.operations.spawn(async move {
+/// Longest time for which an answer waits for its run's directory to be gone.
+const CLEAN_UP_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Ends a run whose outcome is known. A small workspace is gone before the answer goes out; a large one takes longer
+/// than a client waits behind its deadline, so the answer goes first. Slot and scratch come back when it is gone.
+async fn clean_up(app: &App, workspace: Workspace, permit: Permit) {
+    let removal = app.operations.spawn(async move {
         workspace.remove().await;
         drop(permit);
     });
+    let _ = tokio::time::timeout(CLEAN_UP_PATIENCE, removal).await;
 }

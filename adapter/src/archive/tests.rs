@@ -157,6 +157,21 @@ fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
+/// The same ZIP with these attributes in every central record, as if made on Unix.
+fn with_unix_mode(mut zip: Vec<u8>, mode: u32, dos: u32) -> Vec<u8> {
+    let records: Vec<_> = zip
+        .windows(4)
+        .enumerate()
+        .filter_map(|(at, bytes)| (bytes == b"PK\x01\x02").then_some(at))
+        .collect();
+    assert!(!records.is_empty());
+    for at in records {
+        zip[at + 5] = 3;
+        zip[at + 38..at + 42].copy_from_slice(&(mode << 16 | dos).to_le_bytes());
+    }
+    zip
+}
+
 /// Unix `ar`.
 fn ar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = ar::Builder::new(Vec::new());

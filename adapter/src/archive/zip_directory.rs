@@ -15,6 +15,10 @@ const CENTRAL_SIGNATURE: [u8; 4] = *b"PK\x01\x02";
 const END_BYTES: u64 = 22;
 const LOCATOR_BYTES: u64 = 20;
 const ZIP64_END_BYTES: u64 = 56;
+/// Type bits of a Unix mode.
+const S_IFMT: u32 = 0o170_000;
+/// Directory bit of the DOS attributes, which the low byte holds whatever the host.
+const DOS_DIRECTORY: u32 = 0x10;
 /// The end record with the longest comment.
 const TAIL_BYTES: u64 = END_BYTES + 65_535;
 
@@ -387,13 +391,73 @@ impl Record {
         }
     }
 
+    /// What the entry is; `None` for a device, FIFO or socket.
+    ///
+    /// Old archivers leave type bits behind that are no type, such as the 0o177777 of directories in many old JARs.
+    /// Such bits say nothing; then the name or the DOS attribute tells a directory.
+    pub(super) fn kind(&self, names_directory: bool) -> Option<Kind> {
+        match self.unix_mode().unwrap_or(0) & S_IFMT {
+            0o010_000 | 0o020_000 | 0o060_000 | 0o140_000 => None,
+            0o120_000 => Some(Kind::Symlink),
+            0o040_000 => Some(Kind::Directory),
+            _ if names_directory => Some(Kind::Directory),
+            0o100_000 => Some(Kind::File),
+            _ if self.attributes & DOS_DIRECTORY != 0 => Some(Kind::Directory),
+            _ => Some(Kind::File),
+        }
+    }
+
     /// Unix mode, if the entry was made on a system that has one.
-    pub(super) fn unix_mode(&self) -> Option<u32> {
+    fn unix_mode(&self) -> Option<u32> {
         matches!(self.made_by >> 8, 3 | 19).then_some(self.attributes >> 16)
     }
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Directory,
+    Symlink,
 }
 
 /// A read that ended too early, as a fault of the archive.
 pub(super) fn cut_off() -> io::Error {
     ErrorKind::UnexpectedEof.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Record};
+
+    #[test]
+    fn type_bits_that_are_no_type_say_nothing() {
+        const UNIX: u16 = 3 << 8;
+        const DOS: u16 = 0;
+        for (made_by, mode, dos, slash, want) in [
+            (UNIX, 0o177_777, 0x10, true, Some(Kind::Directory)),
+            (UNIX, 0o177_777, 0x10, false, Some(Kind::Directory)),
+            (UNIX, 0o177_777, 0, true, Some(Kind::Directory)),
+            (UNIX, 0o177_777, 0, false, Some(Kind::File)),
+            (UNIX, 0o000_644, 0x10, false, Some(Kind::Directory)),
+            (UNIX, 0o000_644, 0, false, Some(Kind::File)),
+            (UNIX, 0o100_644, 0x10, false, Some(Kind::File)),
+            (UNIX, 0o100_755, 0, true, Some(Kind::Directory)),
+            (UNIX, 0o040_755, 0, false, Some(Kind::Directory)),
+            (UNIX, 0o120_777, 0x10, true, Some(Kind::Symlink)),
+            (UNIX, 0o010_644, 0x10, true, None),
+            (UNIX, 0o020_644, 0x10, true, None),
+            (UNIX, 0o060_644, 0x10, true, None),
+            (UNIX, 0o140_644, 0x10, true, None),
+            (DOS, 0o140_644, 0, false, Some(Kind::File)),
+            (DOS, 0, 0x10, false, Some(Kind::Directory)),
+        ] {
+            let record = Record {
+                made_by,
+                attributes: mode << 16 | dos,
+                ..Record::empty()
+            };
+            assert_eq!(record.kind(slash), want, "{made_by:x} {mode:o} {dos:x} {slash}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use super::path::{MAX_PATH_BYTES, PathFault, Rules};
 use super::sniff::Format;
 use super::stream::{BUFFER_BYTES, FileWindow, Stream};
 use super::zip_directory::{
-    Directory, Fields, Record, ZipFault, cut_off, extra_field, locate, next_record, widen,
+    Directory, Fields, Kind, Record, ZipFault, cut_off, extra_field, locate, next_record, widen,
 };
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use std::collections::HashSet;
@@ -24,8 +24,6 @@ const FLAG_ENCRYPTED: u16 = 1;
 const FLAG_DESCRIPTOR: u16 = 1 << 3;
 const FLAG_STRONG_ENCRYPTION: u16 = 1 << 6;
 const FLAG_MASKED: u16 = 1 << 13;
-/// Type bits of a Unix mode.
-const S_IFMT: u32 = 0o170_000;
 
 /// Reads a ZIP of `size` bytes.
 pub(super) fn read(
@@ -142,19 +140,12 @@ impl Reader<'_, '_, '_> {
         let name = level.check_name(&record.name, Rules::Portable)?;
         let place = name.as_str();
         let bad = |reason| level.malformed(Format::Zip, reason, place);
-        let mode = record.unix_mode().unwrap_or(0) & S_IFMT;
-        let kind = match mode {
-            0o120_000 => Kind::Symlink,
-            0o040_000 => Kind::Directory,
-            0 | 0o100_000 if name.names_directory() => Kind::Directory,
-            0 | 0o100_000 => Kind::File,
-            _ => {
-                return Err(GateError::SpecialFile {
-                    kind: "device, FIFO or socket",
-                    place: level.place(place),
-                });
-            }
-        };
+        let kind = record
+            .kind(name.names_directory())
+            .ok_or_else(|| GateError::SpecialFile {
+                kind: "device, FIFO or socket",
+                place: level.place(place),
+            })?;
         if kind == Kind::Symlink && name.names_directory() {
             return Err(bad("a symbolic link that is named like a directory"));
         }
@@ -391,13 +382,6 @@ struct Data {
     end: u64,
     /// Where the next entry, or the directory, begins.
     limit: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    File,
-    Directory,
-    Symlink,
 }
 
 #[derive(Clone, Copy)]

@@ -118,6 +118,8 @@ pub struct Resolved {
 struct Value {
     text: String,
     number: Option<i64>,
+    /// The bound that is used instead of the text's number.
+    brought_to: Option<i64>,
     source: &'static str,
 }
 
@@ -143,12 +145,14 @@ pub fn resolve(layers: &[Layer]) -> Result<Resolved, Vec<Mistake>> {
             .unwrap_or(("default", key.default));
         match check(key, text) {
             Ok((number, warning)) => {
+                let brought_to = number.filter(|_| warning.is_some());
                 resolved.warnings.extend(warning);
                 resolved.values.insert(
                     key.name,
                     Value {
                         text: text.to_owned(),
                         number,
+                        brought_to,
                         source,
                     },
                 );
@@ -221,7 +225,7 @@ impl Resolved {
         self.number(name) != 0
     }
 
-    /// One line a setting, `name = value (source)`, secrets redacted.
+    /// One line a setting, `name = value (source)`: what is in effect, secrets redacted.
     pub fn lines(&self) -> Vec<String> {
         KEYS.iter()
             .filter_map(|key| {
@@ -231,7 +235,12 @@ impl Resolved {
                     Kind::Secret => "(redacted)",
                     _ => &value.text,
                 };
-                Some(format!("{} = {text} ({})", key.name, value.source))
+                Some(match value.brought_to {
+                    Some(bound) => {
+                        format!("{} = {bound} ({}, brought from {text})", key.name, value.source)
+                    }
+                    None => format!("{} = {text} ({})", key.name, value.source),
+                })
             })
             .collect()
     }
@@ -295,6 +304,17 @@ mod tests {
         assert_eq!(resolved.number("max_concurrent_scans"), 64);
         assert_eq!(resolved.number("max_stderr_bytes"), 1024);
         assert_eq!(resolved.warnings.len(), 2);
+        let lines = resolved.lines();
+        for line in [
+            "max_concurrent_scans = 64 (environment, brought from 100)",
+            "max_stderr_bytes = 1024 (environment, brought from 1)",
+            "max_queued_scans = 4 (default)",
+        ] {
+            assert!(
+                lines.iter().any(|found| found == line),
+                "{line} is not in {lines:?}"
+            );
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use assay_schemas::{CancellationResponse, Code};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::EXPECT;
+use hyper::header::{EXPECT, TRANSFER_ENCODING};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use serde::Serialize;
 use std::future::Future;
@@ -40,6 +40,12 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>, conflicting_lengt
         let problem = Problem::new(
             Code::RequestInvalid,
             "the request has both a length and a transfer coding",
+        );
+        ("refused", respond::closing(respond::problem(&problem, 0)))
+    } else if has_foreign_coding(request.headers()) {
+        let problem = Problem::new(
+            Code::RequestInvalid,
+            "the only transfer coding of a request is chunked",
         );
         ("refused", respond::closing(respond::problem(&problem, 0)))
     } else if !authorized {
@@ -83,6 +89,15 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>, conflicting_lengt
         "answered"
     );
     answer
+}
+
+/// Whether the body is coded in a way other than chunked alone. The library would undo the chunks and hand out what is
+/// inside them, such as gzip, as if that were the artifact.
+fn has_foreign_coding(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let first = codings.next();
+    first.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+        || codings.next().is_some()
 }
 
 async fn dispatch(app: &Arc<App>, operation: Operation, request: Request<Incoming>) -> Answer {

@@ -61,6 +61,7 @@ impl From<UploadError> for Problem {
 /// Stores a body of at most `limit` bytes in `file`.
 ///
 /// Socket, hash and disk work on different blocks at the same time. `stall` bounds each silence, the run everything.
+/// A body that announces more than `limit` bytes is refused before any of it is read.
 ///
 /// # Errors
 /// [`UploadError`]. The file's content is then unspecified.
@@ -75,6 +76,9 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    if body.size_hint().lower() > limit {
+        return Err(UploadError::TooLarge { limit });
+    }
     let (to_disk, disk) = mpsc::channel::<Bytes>(BLOCKS_IN_FLIGHT);
     let (to_hash, hash) = mpsc::channel::<Bytes>(BLOCKS_IN_FLIGHT);
     let writer = tokio::task::spawn_blocking(move || write_all(file, disk));
@@ -129,8 +133,12 @@ mod tests {
     use super::{Received, UploadError, receive};
     use crate::run::RunContext;
     use bytes::Bytes;
-    use http_body_util::Full;
+    use http_body_util::{Full, StreamBody};
+    use hyper::body::{Body, Frame, SizeHint};
+    use std::convert::Infallible;
     use std::io::{Read as _, Seek as _};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
     use std::time::Duration;
 
     const STALL: Duration = Duration::from_secs(5);
@@ -154,8 +162,39 @@ mod tests {
     #[tokio::test]
     async fn one_byte_over_the_limit_is_too_large() {
         let run = RunContext::with_timeout(STALL);
-        let mut body = Full::new(Bytes::from_static(b"abcd"));
+        let block = Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"abcd")));
+        let mut body = StreamBody::new(futures_util::stream::iter([block]));
+        assert_eq!(body.size_hint().lower(), 0, "its length is not announced");
         let error = receive(&mut body, tempfile::tempfile().unwrap(), 3, STALL, &run)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, UploadError::TooLarge { limit: 3 }));
+    }
+
+    /// Announces its length; nobody may ask for its bytes.
+    struct Announced(u64);
+
+    impl Body for Announced {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            panic!("the body is read")
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.0)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_length_over_the_limit_is_too_large_before_anything_is_read() {
+        let run = RunContext::with_timeout(STALL);
+        let file = tempfile::tempfile().unwrap();
+        let error = receive(&mut Announced(4), file, 3, STALL, &run)
             .await
             .unwrap_err();
         assert!(matches!(error, UploadError::TooLarge { limit: 3 }));

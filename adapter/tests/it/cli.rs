@@ -261,19 +261,34 @@ fn check_shows_what_counts_and_no_secret() {
         "{text}"
     );
     assert!(
-        text.contains("catalogEngineVersion: 1.57.1") && text.ends_with("ready to serve\n"),
+        text.contains("syft version: 1.57.1") && text.ends_with("ready to serve\n"),
         "{text}"
     );
 
     let output = Shell::bare().run(&["check"]);
     assert_eq!(code(&output), 1);
     let text = out(&output);
-    for missing in ["service_credential", "SCANNER_DATABASE_UNAVAILABLE"] {
+    for missing in [
+        "service_credential: is required",
+        "the syft executable is missing",
+        "db_directory: no vulnerability database is published (SCANNER_DATABASE_UNAVAILABLE)",
+    ] {
         let is_said = text
             .lines()
             .any(|line| line.starts_with("missing: ") && line.contains(missing));
         assert!(is_said, "{missing} is not in\n{text}");
     }
+
+    let settings = Setup::bare()
+        .with("work_directory", "/dev/null/scratch")
+        .arguments();
+    let output = program().arg("check").args(settings).output().unwrap();
+    assert_eq!(code(&output), 1);
+    let text = out(&output);
+    assert!(
+        text.contains("missing: work_directory: cannot make a private directory"),
+        "{text}"
+    );
 }
 
 #[test]

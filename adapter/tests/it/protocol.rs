@@ -50,6 +50,34 @@ fn conflicting_lengths_are_refused_and_the_connection_ends() {
 }
 
 #[test]
+fn a_transfer_coding_other_than_chunked_is_refused_and_the_connection_ends() {
+    let adapter = Setup::bare().start();
+    for extra in [
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked, chunked\r\n",
+    ] {
+        let mut stream = adapter.connect();
+        stream
+            .write_all(catalog_head(&adapter, extra).as_bytes())
+            .unwrap();
+        stream.write_all(b"3\r\nabc\r\n0\r\n\r\n").unwrap();
+        let reply = read_reply(&mut stream);
+        assert_eq!(
+            (reply.status, reply.code().as_str(), reply.header("connection")),
+            (400, "SCANNER_REQUEST_INVALID", Some("close")),
+            "{extra}"
+        );
+    }
+    let mut stream = adapter.connect();
+    stream
+        .write_all(catalog_head(&adapter, "Transfer-Encoding: Chunked\r\nConnection: close\r\n").as_bytes())
+        .unwrap();
+    stream.write_all(b"3\r\nabc\r\n0\r\n\r\n").unwrap();
+    assert_ne!(read_reply(&mut stream).code(), "SCANNER_REQUEST_INVALID");
+}
+
+#[test]
 fn a_client_that_waits_for_100_gets_its_refusal_instead() {
     let adapter = Setup::bare().start();
     let mut stream = adapter.connect();

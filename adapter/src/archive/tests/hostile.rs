@@ -3,7 +3,7 @@
 use super::super::{GateLimits, Profile};
 use super::{
     LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, refused, refused_with, rpm_package, run, tar,
-    tar_record, zip,
+    tar_record, with_unix_mode, zip,
 };
 use crate::run::RunContext;
 use assay_schemas::Code;
@@ -127,6 +127,10 @@ fn special_files() {
     }
     let socket = cpio(&[cpio_record("s", 0o140_644, b"")]);
     assert_eq!(refused(&socket), Code::ArchiveSpecialFileRejected);
+    for mode in [0o010_644, 0o020_644, 0o060_644, 0o140_644] {
+        let zip = with_unix_mode(zip(&[("abc/", b"")]), mode, 0x10);
+        assert_eq!(refused(&zip), Code::ArchiveSpecialFileRejected, "{mode:o}");
+    }
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! What real tools make, and what merely looks odd.
 
 use super::super::{Format, Profile};
-use super::{LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, rpm_package, run, tar, tar_record, zip};
+use super::{
+    LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, rpm_package, run, tar, tar_record, with_unix_mode,
+    zip,
+};
 use std::io::Write;
 
 #[test]
@@ -125,6 +128,19 @@ fn a_compressed_file_that_is_no_archive_is_one_entry() {
     assert_eq!(
         passes(&twice).1.seen,
         ["content (decompressed)", "content!/content (decompressed)"]
+    );
+}
+
+/// As old archivers wrote the directories of many JARs.
+#[test]
+fn zip_directories_whose_type_bits_are_no_type() {
+    let bytes = with_unix_mode(zip(&[("META-INF/", b"")]), 0o177_777, 0x10);
+    assert_eq!(passes(&bytes).1.seen, ["META-INF/"]);
+    let bytes = with_unix_mode(zip(&[("a.txt", b"text")]), 0o177_777, 0);
+    let (_, recorder) = passes(&bytes);
+    assert_eq!(
+        (recorder.seen, recorder.contents),
+        (vec!["a.txt".to_owned()], vec![b"text".to_vec()])
     );
 }
 

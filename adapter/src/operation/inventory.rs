@@ -35,6 +35,8 @@ pub struct Artifact {
     pub path: PathBuf,
     /// The client's hint.
     pub artifact_type: ArtifactType,
+    /// The name that the file has where it comes from, if that is known; it may be anything.
+    pub file_name: Option<String>,
     /// Size and hash.
     pub received: Received,
 }
@@ -127,7 +129,8 @@ async fn examine(
             &layout,
             LayoutLimits::default(),
             distribution,
-        );
+        )
+        .named(artifact.file_name);
         let inspection = archive::inspect(
             &artifact.file,
             size,
@@ -204,6 +207,12 @@ fn respond(
         &unyielding,
         inspection.unopened,
     ));
+    if recognized.is_unnamed_jar && !projection.components.iter().any(is_the_artifact) {
+        reasons.push(PartialReason {
+            code: PartialCode::IdentityUnknown,
+            detail: "the archive does not say its own name".to_owned(),
+        });
+    }
     if projection.without_distribution > 0 && reasons.iter().all(|r| r.code != PartialCode::DistroUnknown) {
         let detail = format!(
             "{} packages name no distribution",
@@ -291,6 +300,11 @@ fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String
         .map(|file| sanitize(&file.location, 200))
         .take(MAX_UNYIELDING)
         .collect()
+}
+
+/// Whether a component is the artifact itself and not something inside it.
+fn is_the_artifact(component: &Component) -> bool {
+    component.locations.iter().any(|location| location == "/")
 }
 
 /// Whether a component is the Conda package that the artifact's index names.

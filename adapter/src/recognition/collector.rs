@@ -30,6 +30,7 @@ pub struct Collector<'a> {
     hint: ArtifactType,
     layout: Layout,
     layout_dir: &'a Path,
+    file_name: Option<String>,
     distribution_hint: Option<Distribution>,
     units: BTreeMap<String, Unit>,
     found: Vec<Found>,
@@ -83,6 +84,7 @@ impl<'a> Collector<'a> {
             hint: artifact_type,
             layout: Layout::new(layout_dir, limits),
             layout_dir,
+            file_name: None,
             distribution_hint,
             units: BTreeMap::new(),
             found: Vec::new(),
@@ -96,6 +98,13 @@ impl<'a> Collector<'a> {
             expected: Vec::new(),
             current: None,
         }
+    }
+
+    /// The same for an artifact whose file name is known: a name may say what nothing inside says.
+    #[must_use]
+    pub fn named(mut self, file_name: Option<String>) -> Self {
+        self.file_name = file_name;
+        self
     }
 
     fn expect(&mut self, layout_path: String, location: String) {

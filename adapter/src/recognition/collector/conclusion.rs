@@ -1,12 +1,12 @@
 //! What follows from all that was heard: the form, the identities, the plan for Syft and the reasons for doubt.
 
-use super::{CONDA_INDEX, Collector, Found, join};
+use super::{CONDA_INDEX, Collector, Found, is_java, join};
 use crate::recognition::form::Form;
 use crate::recognition::identity::Identity;
 use crate::recognition::manifest;
 use crate::recognition::unit::Candidate;
 use crate::recognition::{
-    MAX_IDENTITIES, RecognitionError, Recognized, RootFacts, ScanPlan, ScanSource, sniff,
+    MAX_IDENTITIES, PLACEHOLDER_NAME, RecognitionError, Recognized, RootFacts, ScanPlan, ScanSource, sniff,
 };
 use assay_schemas::ArtifactType;
 use assay_schemas::catalog::{PartialCode, PartialReason};
@@ -22,6 +22,7 @@ impl Collector<'_> {
         let mut reasons = Vec::new();
         let mut conda = None;
         let mut identities = Vec::new();
+        let mut is_unnamed_jar = false;
         if form == Form::CondaPackage && self.hint == ArtifactType::Conda {
             let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
             self.lay_out_conda(&index)
@@ -37,6 +38,7 @@ impl Collector<'_> {
                     self.layout.clear()?;
                     self.expected.clear();
                     let name = self.java_name();
+                    is_unnamed_jar = self.is_unnamed_jar();
                     self.link(root, &name)?;
                 }
                 Form::DebPackage => self.link(root, "artifact.deb")?,
@@ -60,6 +62,7 @@ impl Collector<'_> {
             expected_files: self.expected,
             distribution: self.root_distribution,
             has_system_packages: !self.distributions.is_empty() || self.undistributed > 0,
+            is_unnamed_jar,
             conda,
             renamed: self.layout.into_renamed(),
         })
@@ -97,17 +100,15 @@ impl Collector<'_> {
     }
 
     /// Syft reads name and version from the file name too and reports a second, wrong package when they differ from
-    /// the jar's only `pom.properties`. So the jar gets the name that Maven gives it, if that is plain text.
+    /// the jar's only `pom.properties`. So the jar gets the name that Maven gives it, if that is plain text; else its
+    /// own file name, if that is known and plain; else one that no artifact has.
     fn java_name(&self) -> String {
         let suffix = match self.hint {
             ArtifactType::War => "war",
             ArtifactType::Ear => "ear",
             _ => "jar",
         };
-        let mut own = self
-            .found
-            .iter()
-            .filter(|f| f.unit.is_empty() && f.candidate == Some(Candidate::PomProperties));
+        let mut own = self.own_poms();
         let plain = |text: &str| {
             (1..=100).contains(&text.len())
                 && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -119,8 +120,24 @@ impl Collector<'_> {
             (Some(Ok(c)), None) if plain(&c.name) && plain(&c.version) => {
                 format!("{}-{}.{suffix}", c.name, c.version)
             }
-            _ => format!("artifact.{suffix}"),
+            _ => match &self.file_name {
+                Some(name) if plain(name) && is_java(name) => name.clone(),
+                _ => format!("{PLACEHOLDER_NAME}.{suffix}"),
+            },
         }
+    }
+
+    /// The `pom.properties` of the artifact itself, not of an archive inside.
+    fn own_poms(&self) -> impl Iterator<Item = &Found> {
+        self.found
+            .iter()
+            .filter(|f| f.unit.is_empty() && f.candidate == Some(Candidate::PomProperties))
+    }
+
+    /// Applications are ordinarily deployed without coordinates of their own: what is in them is what counts.
+    fn is_unnamed_jar(&self) -> bool {
+        !matches!(self.hint, ArtifactType::War | ArtifactType::Ear)
+            && !self.own_poms().any(|f| f.coordinates.is_ok())
     }
 
     /// Syft has no cataloguer for an Alpine package, but one for the database of installed ones.

@@ -17,10 +17,31 @@ fn feed(
     root: Container,
     files: &[File<'_>],
 ) -> Result<Recognized, RecognitionError> {
+    let layout = dir.join("layout");
+    let collector = Collector::new(hint, &layout, LayoutLimits::default(), distribution);
+    run(dir, collector, root, files)
+}
+
+fn feed_named(
+    dir: &Path,
+    hint: Type,
+    name: Option<String>,
+    root: Container,
+    files: &[File<'_>],
+) -> Result<Recognized, RecognitionError> {
+    let layout = dir.join("layout");
+    let collector = Collector::new(hint, &layout, LayoutLimits::default(), None).named(name);
+    run(dir, collector, root, files)
+}
+
+fn run(
+    dir: &Path,
+    mut collector: Collector<'_>,
+    root: Container,
+    files: &[File<'_>],
+) -> Result<Recognized, RecognitionError> {
     let artifact = dir.join("artifact");
     std::fs::write(&artifact, b"bytes").unwrap();
-    let layout = dir.join("layout");
-    let mut collector = Collector::new(hint, &layout, LayoutLimits::default(), distribution);
     for (within, path, content) in files {
         let within: Vec<String> = within.iter().map(|w| (*w).to_owned()).collect();
         let container = if within.is_empty() { root } else { Container::Tar };
@@ -161,6 +182,39 @@ fn a_jar_gets_the_name_that_its_properties_give() {
         "Syft finds it in the jar"
     );
     assert_eq!(r.location("/a-1.jar"), "");
+}
+
+#[test]
+fn a_jar_that_does_not_name_itself_gets_its_file_name_or_one_that_no_artifact_has() {
+    let manifest: File<'_> = (&[], "META-INF/MANIFEST.MF", b"Implementation-Version: 1.0.4\n");
+    let bad: File<'_> = (&[], "META-INF/maven/g/a/pom.properties", b"version=1\n");
+    let good: File<'_> = (
+        &[],
+        "META-INF/maven/g/a/pom.properties",
+        b"groupId=g\nartifactId=a\nversion=1\n",
+    );
+    let long = format!("{}.jar", "a".repeat(100));
+    let cases: [(Type, &str, &[File<'_>], &str, bool); 8] = [
+        (Type::Jar, "", &[manifest], "assay-unnamed.jar", true),
+        (Type::Jar, "", &[manifest, bad], "assay-unnamed.jar", true),
+        (Type::Jar, "b-2.jar", &[manifest], "b-2.jar", true),
+        (Type::Jar, "b-2.jar", &[good], "a-1.jar", false),
+        (Type::Jar, "b 2.jar", &[manifest], "assay-unnamed.jar", true),
+        (Type::Jar, &long, &[manifest], "assay-unnamed.jar", true),
+        (Type::Zip, "b-2.zip", &[manifest], "assay-unnamed.jar", true),
+        (Type::War, "", &[manifest], "assay-unnamed.war", false),
+    ];
+    for (hint, file_name, files, want, unnamed) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let name = Some(file_name.to_owned()).filter(|name| !name.is_empty());
+        let r = feed_named(dir.path(), hint, name, Container::Zip, files).unwrap();
+        let laid_out = dir.path().join("layout").join(want);
+        assert_eq!(
+            (laid_out.exists(), r.is_unnamed_jar),
+            (true, unnamed),
+            "{file_name}"
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod conclusion;
 use super::conda::CondaSeen;
 use super::distribution::Distribution;
 use super::identity::Coordinates;
-use super::interest::{self, Wanted};
+use super::interest::{self, Bundled, Wanted};
 use super::layout::{Layout, LayoutLimits, Writing};
 use super::manifest::{self, MAX_MANIFEST_BYTES, ManifestError};
 use super::unit::{Candidate, Unit};
@@ -42,6 +42,9 @@ pub struct Collector<'a> {
     undistributed: u64,
     alpine_db: String,
     expected: Vec<ExpectedFile>,
+    /// Manifests of candidates that are laid out and that a cataloguer reads: location to layout path. A component
+    /// must come of each one that gives an identity.
+    provable: BTreeMap<String, String>,
     current: Option<Current>,
 }
 
@@ -62,6 +65,8 @@ struct Current {
     place: String,
     wanted: Option<Wanted>,
     candidate: Option<Candidate>,
+    /// Whose manifest it is when it is that of a package inside: of no identity, but a component must come of it.
+    bundled: Option<Bundled>,
     captured: Vec<u8>,
     head: Vec<u8>,
     writing: Option<Writing>,
@@ -96,6 +101,7 @@ impl<'a> Collector<'a> {
             undistributed: 0,
             alpine_db: String::new(),
             expected: Vec::new(),
+            provable: BTreeMap::new(),
             current: None,
         }
     }
@@ -166,7 +172,7 @@ impl<'a> Collector<'a> {
                 package.coordinates
             }),
             Candidate::CondaIndex => {
-                self.conda.index(bytes);
+                self.conda.index(&current.unit, bytes);
                 return;
             }
             Candidate::CondaMetadata => {
@@ -180,6 +186,26 @@ impl<'a> Collector<'a> {
             location: current.location.clone(),
             coordinates,
         });
+    }
+
+    /// Notes a laid out manifest of which the cataloguers must make a component.
+    fn note_proof(&mut self, current: &Current) {
+        let Some(writing) = &current.writing else {
+            return;
+        };
+        let is_named = match current.bundled {
+            Some(Bundled::Npm) => manifest::npm(&current.captured).is_ok(),
+            Some(Bundled::Python) => manifest::python(&current.captured).is_ok(),
+            None => false,
+        };
+        if is_named {
+            self.expect(writing.name.clone(), current.location.clone());
+        } else if current.candidate.is_some_and(Candidate::is_cataloged)
+            && self.provable.len() < MAX_IDENTITIES
+        {
+            self.provable
+                .insert(current.location.clone(), writing.name.clone());
+        }
     }
 
     /// Opens the file's place once it is known to be wanted.
@@ -287,6 +313,7 @@ impl EntrySink for Collector<'_> {
             place,
             wanted,
             candidate,
+            bundled: interest::bundled(entry.path).filter(|_| wanted == Some(Wanted::File)),
             captured: Vec::new(),
             head: Vec::new(),
             writing: None,
@@ -299,7 +326,7 @@ impl EntrySink for Collector<'_> {
         let Some(mut current) = self.current.take() else {
             return Ok(());
         };
-        if current.candidate.is_some() {
+        if current.candidate.is_some() || current.bundled.is_some() {
             // One byte over the bound is enough for the reader to see that it was passed.
             let room = (MAX_MANIFEST_BYTES + 1).saturating_sub(current.captured.len());
             current.captured.extend(bytes.iter().take(room));
@@ -323,6 +350,7 @@ impl EntrySink for Collector<'_> {
         if !current.decided {
             self.decide(&mut current)?;
         }
+        self.note_proof(&current);
         if let Some(candidate) = current.candidate {
             self.read_candidate(&mut current, candidate);
         }

@@ -1,7 +1,7 @@
 //! What follows from all that was heard: the form, the identities, the plan for Syft and the reasons for doubt.
 
 use super::{CONDA_INDEX, Collector, Found, is_java, join};
-use crate::recognition::form::Form;
+use crate::recognition::form::{Form, UNDECLARED_CONDA};
 use crate::recognition::identity::Identity;
 use crate::recognition::manifest;
 use crate::recognition::unit::Candidate;
@@ -23,8 +23,11 @@ impl Collector<'_> {
         let mut conda = None;
         let mut identities = Vec::new();
         let mut is_unnamed_jar = false;
+        let mut catalogers = form.catalogers();
         if form == Form::CondaPackage && self.hint == ArtifactType::Conda {
             let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
+            self.layout.clear()?;
+            self.expected.clear();
             self.lay_out_conda(&index)
                 .map_err(RecognitionError::CondaLayout)?;
             let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
@@ -47,6 +50,11 @@ impl Collector<'_> {
                 _ => {}
             }
             identities = self.identities(form, &mut reasons);
+            if form == Form::CondaPackage {
+                catalogers = UNDECLARED_CONDA;
+                identities.extend(self.undeclared_conda(&mut reasons)?);
+                identities.sort_by(|a, b| a.purl.cmp(&b.purl));
+            }
         }
         self.reasons(form, &identities, &mut reasons);
         Ok(Recognized {
@@ -54,7 +62,7 @@ impl Collector<'_> {
             identities,
             plan: ScanPlan {
                 source: ScanSource::Directory(self.layout_dir.to_owned()),
-                catalogers: form.catalogers(),
+                catalogers,
             },
             reasons,
             laid_out_files: self.layout.files(),
@@ -68,11 +76,26 @@ impl Collector<'_> {
         })
     }
 
-    /// The index as it is, and nothing else, where Syft looks for installed Conda packages.
+    /// The identity of a Conda package that was recognised by its contents.
+    fn undeclared_conda(&mut self, reasons: &mut Vec<PartialReason>) -> io::Result<Option<Identity>> {
+        let identity = match std::mem::take(&mut self.conda).undeclared() {
+            Some((facts, index)) => {
+                self.lay_out_conda(&index)?;
+                let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
+                identity.ok()
+            }
+            None => None,
+        };
+        if identity.is_none() {
+            let detail = "the conda package has no usable index";
+            reasons.push(reason(PartialCode::IdentityUnknown, &detail));
+        }
+        Ok(identity)
+    }
+
+    /// The index as it is where Syft looks for installed Conda packages.
     fn lay_out_conda(&mut self, index: &[u8]) -> io::Result<()> {
         const INSTALLED: &str = "conda-meta/package.json";
-        self.layout.clear()?;
-        self.expected.clear();
         self.layout.write(INSTALLED, index)?;
         self.layout.rename(INSTALLED, CONDA_INDEX);
         self.expect(INSTALLED.to_owned(), CONDA_INDEX.to_owned());
@@ -142,10 +165,11 @@ impl Collector<'_> {
 
     /// Syft has no cataloguer for an Alpine package, but one for the database of installed ones.
     fn write_alpine(&mut self) -> io::Result<()> {
-        if let Some(distribution) = &self.root_distribution {
+        if let Some(distribution) = self.root_distribution.clone() {
             let database = std::mem::take(&mut self.alpine_db);
             self.layout.write("lib/apk/db/installed", database.as_bytes())?;
             self.layout.rename("lib/apk/db/installed", ".PKGINFO");
+            self.expect("lib/apk/db/installed".to_owned(), ".PKGINFO".to_owned());
             self.layout
                 .write("etc/os-release", distribution.os_release().as_bytes())?;
         }
@@ -219,6 +243,9 @@ impl Collector<'_> {
             }
             match item.coordinates.and_then(|c| c.identify(item.location)) {
                 Ok(identity) if identities.len() < MAX_IDENTITIES => {
+                    if let Some(layout_path) = self.provable.remove(&identity.location) {
+                        self.expect(layout_path, identity.location.clone());
+                    }
                     identities.entry(identity.purl.clone()).or_insert(identity);
                 }
                 Ok(_) => self.uncounted += 1,

@@ -270,6 +270,104 @@ fn a_conda_package_is_its_index_and_nothing_else() {
 }
 
 #[test]
+fn a_conda_package_that_was_not_declared_is_recognised_and_hides_nothing() {
+    let index: &[u8] = br#"{"name":"a","version":"1","build":"0","build_number":0}"#;
+    let info: &[&str] = &["info-a-1-0.tar.zst"];
+    let outer: [File<'_>; 3] = [
+        (&[], "metadata.json", br#"{"conda_pkg_format_version":2}"#),
+        (&[], "info-a-1-0.tar.zst", b""),
+        (&[], "pkg-a-1-0.tar.zst", b""),
+    ];
+    let v1: [File<'_>; 2] = [(&[], "info/index.json", index), (&[], "b/Cargo.lock", b"x")];
+    let v2 = [&outer[..], &[(info, "info/index.json", index)]].concat();
+    let elsewhere = [&outer[..], &[(&["x.tar"][..], "info/index.json", index)]].concat();
+    let unknown = vec![PartialCode::IdentityUnknown];
+    let cases: [(Container, &[File<'_>], usize, Vec<PartialCode>); 6] = [
+        (Container::Tar, &v1, 1, vec![]),
+        (Container::Zip, &v2, 1, vec![]),
+        (Container::Zip, &outer, 0, unknown.clone()),
+        (Container::Zip, &elsewhere, 0, unknown.clone()),
+        (
+            Container::Tar,
+            &[(&[], "info/index.json", b"{}")],
+            0,
+            unknown.clone(),
+        ),
+        (Container::Tar, &[v1[0], v1[0]], 0, unknown),
+    ];
+    for (number, (root, files, identities, want)) in cases.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let r = feed(dir.path(), Type::Unknown, None, root, files).unwrap();
+        assert_eq!(
+            (r.form, purls(&r).len(), codes(&r), r.conda.is_some()),
+            (Form::CondaPackage, identities, want, false),
+            "{number}"
+        );
+        let layout = dir.path().join("layout");
+        assert_eq!(
+            layout.join("conda-meta/package.json").exists(),
+            identities == 1,
+            "{number}"
+        );
+        assert_eq!(layout.join("b/Cargo.lock").exists(), number == 0, "{number}");
+        assert!(r.plan.catalogers.contains(&"conda-meta-cataloger"));
+    }
+}
+
+#[test]
+fn a_component_must_come_of_every_manifest_that_a_cataloguer_reads() {
+    let npm: [File<'_>; 4] = [
+        (&[], "package/package.json", br#"{"name":"a","version":"1"}"#),
+        (
+            &[],
+            "package/node_modules/b/package.json",
+            br#"{"name":"b","version":"2"}"#,
+        ),
+        (
+            &[],
+            "package/node_modules/c/package.json",
+            br#"{"type":"module"}"#,
+        ),
+        (&[], "package/test/package.json", br#"{"name":"d","version":"4"}"#),
+    ];
+    let metadata = b"Metadata-Version: 2.1\nName: a\nVersion: 1\n";
+    let wheel: [File<'_>; 2] = [
+        (&[], "a-1.dist-info/METADATA", metadata),
+        (&[], "vendor/b-1.dist-info/METADATA", b"Name: b\n"),
+    ];
+    let sdist: [File<'_>; 1] = [(&[], "a-1/PKG-INFO", metadata)];
+    let dart: [File<'_>; 1] = [(&[], "pubspec.yaml", b"name: a\nversion: 1.0.0\n")];
+    // A manifest of another form than its archive's gives no identity, and none is expected of it.
+    let cargo: [File<'_>; 2] = [
+        (
+            &[],
+            "a-1/Cargo.toml",
+            b"[package]\nname = \"a\"\nversion = \"1\"\n",
+        ),
+        (&[], "package/package.json", br#"{"name":"a","version":"1"}"#),
+    ];
+    let cases: [(Type, Container, &[File<'_>], &[&str]); 5] = [
+        (
+            Type::Tgz,
+            Container::Tar,
+            &npm,
+            &["package/node_modules/b/package.json", "package/package.json"],
+        ),
+        (Type::Whl, Container::Zip, &wheel, &["a-1.dist-info/METADATA"]),
+        (Type::TarGz, Container::Tar, &sdist, &[]),
+        (Type::TarGz, Container::Tar, &dart, &["pubspec.yaml"]),
+        (Type::Crate, Container::Tar, &cargo, &[]),
+    ];
+    for (hint, container, files, want) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let r = feed(dir.path(), hint, None, container, files).unwrap();
+        let mut expected: Vec<&str> = r.expected_files.iter().map(|f| f.location.as_str()).collect();
+        expected.sort_unstable();
+        assert_eq!(expected, want);
+    }
+}
+
+#[test]
 fn an_empty_layout_is_there_to_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let nuspec = b"<package><metadata><id>A</id><version>1</version></metadata></package>";

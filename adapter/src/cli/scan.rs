@@ -17,6 +17,7 @@ use assay_schemas::{ArtifactType, Code, RequestedLimits, Severity};
 use clap::{Args, ValueEnum};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -229,6 +230,7 @@ async fn store(
         file,
         path: stored,
         artifact_type,
+        file_name: path.file_name().and_then(OsStr::to_str).map(str::to_owned),
         received,
     })
 }

@@ -63,6 +63,7 @@ async fn receive(
         file,
         path,
         artifact_type,
+        file_name: None,
         received,
     })
 }

@@ -35,6 +35,8 @@ pub struct Artifact {
     pub path: PathBuf,
     /// The client's hint.
     pub artifact_type: ArtifactType,
+    /// The name that the file has where it comes from, if that is known; it may be anything.
+    pub file_name: Option<String>,
     /// Size and hash.
     pub received: Received,
 }
@@ -127,7 +129,8 @@ async fn examine(
             &layout,
             LayoutLimits::default(),
             distribution,
-        );
+        )
+        .named(artifact.file_name);
         let inspection = archive::inspect(
             &artifact.file,
             size,
@@ -204,6 +207,12 @@ fn respond(
         &unyielding,
         inspection.unopened,
     ));
+    if recognized.is_unnamed_jar && !projection.components.iter().any(is_the_artifact) {
+        reasons.push(PartialReason {
+            code: PartialCode::IdentityUnknown,
+            detail: "the archive does not say its own name".to_owned(),
+        });
+    }
     if projection.without_distribution > 0 && reasons.iter().all(|r| r.code != PartialCode::DistroUnknown) {
         let detail = format!(
             "{} packages name no distribution",
@@ -267,10 +276,12 @@ fn respond(
 /// Most paths in [`CatalogSummary::unyielding_files`].
 const MAX_UNYIELDING: usize = 64;
 
-/// Files of a known package type under which no component was found.
+/// Files of a known package type under which the cataloguers found no component. What only the artifact's own manifest
+/// names does not show that they looked.
 fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String> {
     let found: BTreeSet<&str> = components
         .iter()
+        .filter(|c| !c.properties.contains_key(cyclonedx::IDENTITY_SOURCE))
         .flat_map(|c| &c.locations)
         .map(|location| location.trim_start_matches('/'))
         .collect();
@@ -291,6 +302,11 @@ fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String
         .map(|file| sanitize(&file.location, 200))
         .take(MAX_UNYIELDING)
         .collect()
+}
+
+/// Whether a component is the artifact itself and not something inside it.
+fn is_the_artifact(component: &Component) -> bool {
+    component.locations.iter().any(|location| location == "/")
 }
 
 /// Whether a component is the Conda package that the artifact's index names.
@@ -327,4 +343,35 @@ fn doubts(form: Form, components: &[Component], unyielding: &[String], unopened:
         );
     }
     doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cyclonedx, unyielding};
+    use crate::recognition::ExpectedFile;
+    use assay_schemas::Component;
+
+    #[test]
+    fn only_what_the_cataloguers_found_shows_that_they_looked() {
+        let expected = [ExpectedFile {
+            layout_path: "package/package.json".to_owned(),
+            location: "package/package.json".to_owned(),
+        }];
+        let document = |properties: &str| {
+            format!(
+                r#"{{"bomFormat":"CycloneDX","specVersion":"1.6","components":[{{"name":"a","type":"library",
+                "purl":"pkg:npm/a@1","properties":[{properties}]}}]}}"#
+            )
+        };
+        let location = r#"{"name":"syft:location:0:path","value":"/package/package.json"}"#;
+        let own = format!(
+            r#"{{"name":"{}","value":"/package/package.json"}},{location}"#,
+            cyclonedx::IDENTITY_SOURCE
+        );
+        for (properties, want) in [(location, 0), (own.as_str(), 1), ("", 1)] {
+            let (_, projection) = cyclonedx::read(document(properties).as_bytes()).unwrap();
+            let components: Vec<Component> = projection.components;
+            assert_eq!(unyielding(&expected, &components).len(), want, "{properties}");
+        }
+    }
 }

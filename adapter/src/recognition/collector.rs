@@ -5,7 +5,7 @@ mod conclusion;
 use super::conda::CondaSeen;
 use super::distribution::Distribution;
 use super::identity::Coordinates;
-use super::interest::{self, Wanted};
+use super::interest::{self, Bundled, Wanted};
 use super::layout::{Layout, LayoutLimits, Writing};
 use super::manifest::{self, MAX_MANIFEST_BYTES, ManifestError};
 use super::unit::{Candidate, Unit};
@@ -30,6 +30,7 @@ pub struct Collector<'a> {
     hint: ArtifactType,
     layout: Layout,
     layout_dir: &'a Path,
+    file_name: Option<String>,
     distribution_hint: Option<Distribution>,
     units: BTreeMap<String, Unit>,
     found: Vec<Found>,
@@ -41,6 +42,9 @@ pub struct Collector<'a> {
     undistributed: u64,
     alpine_db: String,
     expected: Vec<ExpectedFile>,
+    /// Manifests of candidates that are laid out and that a cataloguer reads: location to layout path. A component
+    /// must come of each one that gives an identity.
+    provable: BTreeMap<String, String>,
     current: Option<Current>,
 }
 
@@ -61,6 +65,8 @@ struct Current {
     place: String,
     wanted: Option<Wanted>,
     candidate: Option<Candidate>,
+    /// Whose manifest it is when it is that of a package inside: of no identity, but a component must come of it.
+    bundled: Option<Bundled>,
     captured: Vec<u8>,
     head: Vec<u8>,
     writing: Option<Writing>,
@@ -83,6 +89,7 @@ impl<'a> Collector<'a> {
             hint: artifact_type,
             layout: Layout::new(layout_dir, limits),
             layout_dir,
+            file_name: None,
             distribution_hint,
             units: BTreeMap::new(),
             found: Vec::new(),
@@ -94,8 +101,16 @@ impl<'a> Collector<'a> {
             undistributed: 0,
             alpine_db: String::new(),
             expected: Vec::new(),
+            provable: BTreeMap::new(),
             current: None,
         }
+    }
+
+    /// The same for an artifact whose file name is known: a name may say what nothing inside says.
+    #[must_use]
+    pub fn named(mut self, file_name: Option<String>) -> Self {
+        self.file_name = file_name;
+        self
     }
 
     fn expect(&mut self, layout_path: String, location: String) {
@@ -157,7 +172,7 @@ impl<'a> Collector<'a> {
                 package.coordinates
             }),
             Candidate::CondaIndex => {
-                self.conda.index(bytes);
+                self.conda.index(&current.unit, bytes);
                 return;
             }
             Candidate::CondaMetadata => {
@@ -171,6 +186,26 @@ impl<'a> Collector<'a> {
             location: current.location.clone(),
             coordinates,
         });
+    }
+
+    /// Notes a laid out manifest of which the cataloguers must make a component.
+    fn note_proof(&mut self, current: &Current) {
+        let Some(writing) = &current.writing else {
+            return;
+        };
+        let is_named = match current.bundled {
+            Some(Bundled::Npm) => manifest::npm(&current.captured).is_ok(),
+            Some(Bundled::Python) => manifest::python(&current.captured).is_ok(),
+            None => false,
+        };
+        if is_named {
+            self.expect(writing.name.clone(), current.location.clone());
+        } else if current.candidate.is_some_and(Candidate::is_cataloged)
+            && self.provable.len() < MAX_IDENTITIES
+        {
+            self.provable
+                .insert(current.location.clone(), writing.name.clone());
+        }
     }
 
     /// Opens the file's place once it is known to be wanted.
@@ -278,6 +313,7 @@ impl EntrySink for Collector<'_> {
             place,
             wanted,
             candidate,
+            bundled: interest::bundled(entry.path).filter(|_| wanted == Some(Wanted::File)),
             captured: Vec::new(),
             head: Vec::new(),
             writing: None,
@@ -290,7 +326,7 @@ impl EntrySink for Collector<'_> {
         let Some(mut current) = self.current.take() else {
             return Ok(());
         };
-        if current.candidate.is_some() {
+        if current.candidate.is_some() || current.bundled.is_some() {
             // One byte over the bound is enough for the reader to see that it was passed.
             let room = (MAX_MANIFEST_BYTES + 1).saturating_sub(current.captured.len());
             current.captured.extend(bytes.iter().take(room));
@@ -314,6 +350,7 @@ impl EntrySink for Collector<'_> {
         if !current.decided {
             self.decide(&mut current)?;
         }
+        self.note_proof(&current);
         if let Some(candidate) = current.candidate {
             self.read_candidate(&mut current, candidate);
         }

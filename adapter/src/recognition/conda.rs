@@ -17,7 +17,17 @@ pub(super) struct CondaSeen {
     fault: Option<&'static str>,
     index: Option<Vec<u8>>,
     indexes: u32,
+    /// The index at its proper place, and how many there are. A package that no client declared may hold others.
+    own_index: Option<Vec<u8>>,
+    own_indexes: u32,
     metadata: Option<Vec<u8>>,
+}
+
+/// Whether `name` is that of one of the two archives in a package of version 2: `info-ID.tar.zst`, `pkg-ID.tar.zst`.
+pub(super) fn is_part(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix)
+        .and_then(|rest| rest.strip_suffix(".tar.zst"))
+        .is_some_and(|id| !id.is_empty())
 }
 
 impl CondaSeen {
@@ -36,9 +46,13 @@ impl CondaSeen {
         }
     }
 
-    /// Notes an `info/index.json`.
-    pub(super) fn index(&mut self, bytes: Vec<u8>) {
+    /// Notes an `info/index.json` in the container `unit`.
+    pub(super) fn index(&mut self, unit: &str, bytes: Vec<u8>) {
         self.indexes = self.indexes.saturating_add(1);
+        if unit.is_empty() || (is_part(unit, "info-") && !unit.contains('/')) {
+            self.own_indexes = self.own_indexes.saturating_add(1);
+            self.own_index.get_or_insert_with(|| bytes.clone());
+        }
         self.index.get_or_insert(bytes);
     }
 
@@ -74,6 +88,14 @@ impl CondaSeen {
         }
         let facts = conda_index(&index)?;
         Ok((facts, index))
+    }
+
+    /// The same for a package that was recognised by its contents and not declared: no rule is an error there, but
+    /// without one readable index there is no package to name.
+    pub(super) fn undeclared(self) -> Option<(CondaFacts, Vec<u8>)> {
+        let index = self.own_index.filter(|_| self.own_indexes == 1)?;
+        let facts = conda_index(&index).ok()?;
+        Some((facts, index))
     }
 
     fn check_outer(&self, root: &RootFacts<'_>) -> Result<(), RecognitionError> {

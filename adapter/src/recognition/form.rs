@@ -11,6 +11,15 @@ const LAYOUT: &[&str] = &[
     "php-composer-installed-cataloger",
 ];
 
+/// The same with the reader of Conda's indexes: for a package that no client declared, whose other files are looked at
+/// like those of any archive, so that an index hides nothing.
+pub(super) const UNDECLARED_CONDA: &[&str] = &[
+    "directory",
+    "javascript-package-cataloger",
+    "php-composer-installed-cataloger",
+    "conda-meta-cataloger",
+];
+
 /// For operating system packages: their own readers, and those of what a vendor bundles. Without the classifier of
 /// well-known binaries, which would report the distribution's patched program as the unpatched upstream one.
 const SYSTEM: &[&str] = &[

@@ -158,6 +158,26 @@ pub(super) fn wanted(path: &str) -> Wanted {
     }
 }
 
+/// A kind of package that is bundled with its manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bundled {
+    /// Below `node_modules`.
+    Npm,
+    /// Beside the modules that it installed.
+    Python,
+}
+
+/// Whose manifest the file at `path` of its container is, if it is that of a bundled package.
+pub(super) fn bundled(path: &str) -> Option<Bundled> {
+    if BUNDLED_SET.is_match(path) {
+        Some(Bundled::Npm)
+    } else if path.ends_with(".dist-info/METADATA") {
+        Some(Bundled::Python)
+    } else {
+        None
+    }
+}
+
 /// Whether a file of an operating system package belongs to the distribution's own language packages.
 pub(super) fn is_distributed(path: &str) -> bool {
     DISTRIBUTED_SET.is_match(path)

@@ -33,8 +33,9 @@ use manifest::CondaIndexError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What Syft makes of our own name for a jar that says nothing of itself: no component, to be dropped.
-pub const PLACEHOLDER_PURL: &str = "pkg:maven/artifact/artifact";
+/// The name under which a jar of unknown name is laid out. No artifact has it, so a component of this name is what
+/// Syft makes of it, and is to be dropped.
+pub const PLACEHOLDER_NAME: &str = "assay-unnamed";
 /// Most identities of one artifact.
 pub const MAX_IDENTITIES: usize = 4096;
 /// Most entries of [`Recognized::expected_files`].
@@ -74,6 +75,9 @@ pub struct Recognized {
     pub distribution: Option<Distribution>,
     /// Whether there are loose operating system packages, so that the distribution matters.
     pub has_system_packages: bool,
+    /// A jar in which no usable `pom.properties` says its coordinates: unless the cataloguer learns its name from
+    /// elsewhere, what it is stays unknown.
+    pub is_unnamed_jar: bool,
     /// Facts of a Conda package.
     pub conda: Option<CondaFacts>,
     /// Layout path to location inside the artifact where they differ; an empty location is the artifact itself.

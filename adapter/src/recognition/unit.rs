@@ -1,5 +1,6 @@
 //! What one container of the artifact shows: which manifests it has, and so what it is.
 
+use super::conda;
 use super::form::Form;
 use super::manifest::module_prefix;
 use crate::archive::Container;
@@ -55,6 +56,14 @@ impl Candidate {
             [_, "PKG-INFO"] => Self::Sdist,
             _ => return None,
         })
+    }
+
+    /// Whether the cataloguers read this very file where the layout has it.
+    ///
+    /// Not the source distribution's `PKG-INFO`: Python's reader looks for it in an `.egg-info` only. A wheel's
+    /// `METADATA` is expected wherever it is.
+    pub(super) const fn is_cataloged(self) -> bool {
+        matches!(self, Self::Npm | Self::Pub)
     }
 
     /// The form whose identity this candidate gives; a candidate of another form is only a file.
@@ -135,6 +144,8 @@ impl Unit {
         let parts: Vec<&str> = path.split('/').take(4).collect();
         match parts.as_slice() {
             [_, "Cargo.toml.orig" | ".cargo_vcs_info.json"] => _ = self.signs.insert("crate"),
+            [name] if conda::is_part(name, "info-") => _ = self.signs.insert("conda-info"),
+            [name] if conda::is_part(name, "pkg-") => _ = self.signs.insert("conda-pkg"),
             ["Payload", app, "Info.plist"] if has_suffix(app, ".app") => _ = self.signs.insert("ios"),
             _ => {}
         }
@@ -199,6 +210,9 @@ impl Unit {
             Form::PythonSdist
         } else if has(Candidate::Pub) {
             Form::PubPackage
+        // Last: a package of another kind must not hide behind an index.
+        } else if has(Candidate::CondaIndex) {
+            Form::CondaPackage
         } else {
             return None;
         })
@@ -221,6 +235,9 @@ impl Unit {
             _ if sign("META-INF/MANIFEST.MF") || has(Candidate::PomProperties) => Form::JavaArchive,
             _ if has(Candidate::Sdist) => Form::PythonSdist,
             _ if has(Candidate::Composer) => Form::ComposerPackage,
+            _ if has(Candidate::CondaMetadata) && sign("conda-info") && sign("conda-pkg") => {
+                Form::CondaPackage
+            }
             _ => return None,
         })
     }
@@ -244,7 +261,7 @@ mod tests {
     #[test]
     #[expect(clippy::too_many_lines, reason = "a table")]
     fn table() {
-        let cases: [(Container, Type, &[&str], Form); 24] = [
+        let cases: [(Container, Type, &[&str], Form); 30] = [
             (
                 Tar,
                 Type::Tgz,
@@ -345,6 +362,32 @@ mod tests {
                 Form::ComposerPackage,
             ),
             (Zip, Type::Zip, &["readme"], Form::Archive),
+            (
+                Tar,
+                Type::TarBz2,
+                &["info/index.json", "lib/a.so"],
+                Form::CondaPackage,
+            ),
+            (
+                Tar,
+                Type::Tgz,
+                &["info/index.json", "package/package.json"],
+                Form::NpmPackage,
+            ),
+            (Tar, Type::TarBz2, &["a/info/index.json"], Form::Archive),
+            (
+                Zip,
+                Type::Zip,
+                &["metadata.json", "info-a-1-0.tar.zst", "pkg-a-1-0.tar.zst"],
+                Form::CondaPackage,
+            ),
+            (
+                Zip,
+                Type::Zip,
+                &["metadata.json", "info-.tar.zst", "pkg-.tar.zst"],
+                Form::Archive,
+            ),
+            (Zip, Type::Zip, &["info/index.json"], Form::Archive),
             (
                 Ar,
                 Type::Unknown,

@@ -3,7 +3,7 @@
 
 use super::json::{self, JsonError, JsonLimits, Object, ObjectWriter, quoted};
 use super::project::{self, Projection};
-use crate::recognition::{Identity, PLACEHOLDER_PURL, Relation};
+use crate::recognition::{Identity, PLACEHOLDER_NAME, Relation};
 use assay_schemas::Code;
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
@@ -241,10 +241,13 @@ fn components(root: &Object<'_>, identities: &[Identity], renamed: &BTreeMap<Str
     format!("[{}]", out.join(","))
 }
 
-/// What the cataloguer makes of the name under which a jar without coordinates of its own is laid out.
+/// What the cataloguer makes of the name under which a jar without coordinates of its own is laid out. Group and
+/// version may come from the jar's manifest; the name alone is ours.
 fn is_placeholder(purl: &str) -> bool {
-    purl.strip_prefix(PLACEHOLDER_PURL)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '?']))
+    purl.strip_prefix("pkg:maven/")
+        .and_then(|rest| rest.split(['@', '?', '#']).next())
+        .and_then(|path| path.rsplit('/').next())
+        .is_some_and(|name| name == PLACEHOLDER_NAME)
 }
 
 /// The package URL of the identity that has the name and the version of this component.

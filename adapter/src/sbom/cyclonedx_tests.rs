@@ -178,22 +178,19 @@ fn a_more_precise_identity_completes_the_component_instead_of_doubling_it() {
 
 #[test]
 fn what_the_cataloguer_makes_of_our_own_file_name_is_no_component() {
-    let document = component_of(Some("pkg:maven/artifact/artifact"), "java-archive");
-    assert_eq!(
-        normalize(document.as_bytes(), &[], &ORIGIN)
-            .unwrap()
-            .projection
-            .component_count,
-        0
-    );
-    let document = component_of(Some("pkg:maven/artifact/artifactory@1"), "java-archive");
-    assert_eq!(
-        normalize(document.as_bytes(), &[], &ORIGIN)
-            .unwrap()
-            .projection
-            .component_count,
-        1
-    );
+    for (purl, want) in [
+        ("pkg:maven/assay-unnamed/assay-unnamed", 0),
+        ("pkg:maven/org.apache.commons.logging/assay-unnamed@1.0.4", 0),
+        ("pkg:maven/assay-unnamed@1?type=jar", 0),
+        ("pkg:maven/assay-unnamed/other@1", 1),
+        ("pkg:maven/g/assay-unnamed-api@1", 1),
+        ("pkg:maven/artifact/artifact@1", 1),
+        ("pkg:npm/assay-unnamed@1", 1),
+    ] {
+        let document = component_of(Some(purl), "java-archive");
+        let normalized = normalize(document.as_bytes(), &[], &ORIGIN).unwrap();
+        assert_eq!(normalized.projection.component_count, want, "{purl}");
+    }
 }
 
 #[test]

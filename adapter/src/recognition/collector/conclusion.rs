@@ -1,12 +1,12 @@
 //! What follows from all that was heard: the form, the identities, the plan for Syft and the reasons for doubt.
 
-use super::{CONDA_INDEX, Collector, Found, join};
-use crate::recognition::form::Form;
+use super::{CONDA_INDEX, Collector, Found, is_java, join};
+use crate::recognition::form::{Form, UNDECLARED_CONDA};
 use crate::recognition::identity::Identity;
 use crate::recognition::manifest;
 use crate::recognition::unit::Candidate;
 use crate::recognition::{
-    MAX_IDENTITIES, RecognitionError, Recognized, RootFacts, ScanPlan, ScanSource, sniff,
+    MAX_IDENTITIES, PLACEHOLDER_NAME, RecognitionError, Recognized, RootFacts, ScanPlan, ScanSource, sniff,
 };
 use assay_schemas::ArtifactType;
 use assay_schemas::catalog::{PartialCode, PartialReason};
@@ -22,8 +22,12 @@ impl Collector<'_> {
         let mut reasons = Vec::new();
         let mut conda = None;
         let mut identities = Vec::new();
+        let mut is_unnamed_jar = false;
+        let mut catalogers = form.catalogers();
         if form == Form::CondaPackage && self.hint == ArtifactType::Conda {
             let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
+            self.layout.clear()?;
+            self.expected.clear();
             self.lay_out_conda(&index)
                 .map_err(RecognitionError::CondaLayout)?;
             let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
@@ -37,6 +41,7 @@ impl Collector<'_> {
                     self.layout.clear()?;
                     self.expected.clear();
                     let name = self.java_name();
+                    is_unnamed_jar = self.is_unnamed_jar();
                     self.link(root, &name)?;
                 }
                 Form::DebPackage => self.link(root, "artifact.deb")?,
@@ -45,6 +50,11 @@ impl Collector<'_> {
                 _ => {}
             }
             identities = self.identities(form, &mut reasons);
+            if form == Form::CondaPackage {
+                catalogers = UNDECLARED_CONDA;
+                identities.extend(self.undeclared_conda(&mut reasons)?);
+                identities.sort_by(|a, b| a.purl.cmp(&b.purl));
+            }
         }
         self.reasons(form, &identities, &mut reasons);
         Ok(Recognized {
@@ -52,7 +62,7 @@ impl Collector<'_> {
             identities,
             plan: ScanPlan {
                 source: ScanSource::Directory(self.layout_dir.to_owned()),
-                catalogers: form.catalogers(),
+                catalogers,
             },
             reasons,
             laid_out_files: self.layout.files(),
@@ -60,16 +70,32 @@ impl Collector<'_> {
             expected_files: self.expected,
             distribution: self.root_distribution,
             has_system_packages: !self.distributions.is_empty() || self.undistributed > 0,
+            is_unnamed_jar,
             conda,
             renamed: self.layout.into_renamed(),
         })
     }
 
-    /// The index as it is, and nothing else, where Syft looks for installed Conda packages.
+    /// The identity of a Conda package that was recognised by its contents.
+    fn undeclared_conda(&mut self, reasons: &mut Vec<PartialReason>) -> io::Result<Option<Identity>> {
+        let identity = match std::mem::take(&mut self.conda).undeclared() {
+            Some((facts, index)) => {
+                self.lay_out_conda(&index)?;
+                let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
+                identity.ok()
+            }
+            None => None,
+        };
+        if identity.is_none() {
+            let detail = "the conda package has no usable index";
+            reasons.push(reason(PartialCode::IdentityUnknown, &detail));
+        }
+        Ok(identity)
+    }
+
+    /// The index as it is where Syft looks for installed Conda packages.
     fn lay_out_conda(&mut self, index: &[u8]) -> io::Result<()> {
         const INSTALLED: &str = "conda-meta/package.json";
-        self.layout.clear()?;
-        self.expected.clear();
         self.layout.write(INSTALLED, index)?;
         self.layout.rename(INSTALLED, CONDA_INDEX);
         self.expect(INSTALLED.to_owned(), CONDA_INDEX.to_owned());
@@ -97,17 +123,15 @@ impl Collector<'_> {
     }
 
     /// Syft reads name and version from the file name too and reports a second, wrong package when they differ from
-    /// the jar's only `pom.properties`. So the jar gets the name that Maven gives it, if that is plain text.
+    /// the jar's only `pom.properties`. So the jar gets the name that Maven gives it, if that is plain text; else its
+    /// own file name, if that is known and plain; else one that no artifact has.
     fn java_name(&self) -> String {
         let suffix = match self.hint {
             ArtifactType::War => "war",
             ArtifactType::Ear => "ear",
             _ => "jar",
         };
-        let mut own = self
-            .found
-            .iter()
-            .filter(|f| f.unit.is_empty() && f.candidate == Some(Candidate::PomProperties));
+        let mut own = self.own_poms();
         let plain = |text: &str| {
             (1..=100).contains(&text.len())
                 && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -119,16 +143,33 @@ impl Collector<'_> {
             (Some(Ok(c)), None) if plain(&c.name) && plain(&c.version) => {
                 format!("{}-{}.{suffix}", c.name, c.version)
             }
-            _ => format!("artifact.{suffix}"),
+            _ => match &self.file_name {
+                Some(name) if plain(name) && is_java(name) => name.clone(),
+                _ => format!("{PLACEHOLDER_NAME}.{suffix}"),
+            },
         }
+    }
+
+    /// The `pom.properties` of the artifact itself, not of an archive inside.
+    fn own_poms(&self) -> impl Iterator<Item = &Found> {
+        self.found
+            .iter()
+            .filter(|f| f.unit.is_empty() && f.candidate == Some(Candidate::PomProperties))
+    }
+
+    /// Applications are ordinarily deployed without coordinates of their own: what is in them is what counts.
+    fn is_unnamed_jar(&self) -> bool {
+        !matches!(self.hint, ArtifactType::War | ArtifactType::Ear)
+            && !self.own_poms().any(|f| f.coordinates.is_ok())
     }
 
     /// Syft has no cataloguer for an Alpine package, but one for the database of installed ones.
     fn write_alpine(&mut self) -> io::Result<()> {
-        if let Some(distribution) = &self.root_distribution {
+        if let Some(distribution) = self.root_distribution.clone() {
             let database = std::mem::take(&mut self.alpine_db);
             self.layout.write("lib/apk/db/installed", database.as_bytes())?;
             self.layout.rename("lib/apk/db/installed", ".PKGINFO");
+            self.expect("lib/apk/db/installed".to_owned(), ".PKGINFO".to_owned());
             self.layout
                 .write("etc/os-release", distribution.os_release().as_bytes())?;
         }
@@ -202,6 +243,9 @@ impl Collector<'_> {
             }
             match item.coordinates.and_then(|c| c.identify(item.location)) {
                 Ok(identity) if identities.len() < MAX_IDENTITIES => {
+                    if let Some(layout_path) = self.provable.remove(&identity.location) {
+                        self.expect(layout_path, identity.location.clone());
+                    }
                     identities.entry(identity.purl.clone()).or_insert(identity);
                 }
                 Ok(_) => self.uncounted += 1,

@@ -17,10 +17,31 @@ fn feed(
     root: Container,
     files: &[File<'_>],
 ) -> Result<Recognized, RecognitionError> {
+    let layout = dir.join("layout");
+    let collector = Collector::new(hint, &layout, LayoutLimits::default(), distribution);
+    run(dir, collector, root, files)
+}
+
+fn feed_named(
+    dir: &Path,
+    hint: Type,
+    name: Option<String>,
+    root: Container,
+    files: &[File<'_>],
+) -> Result<Recognized, RecognitionError> {
+    let layout = dir.join("layout");
+    let collector = Collector::new(hint, &layout, LayoutLimits::default(), None).named(name);
+    run(dir, collector, root, files)
+}
+
+fn run(
+    dir: &Path,
+    mut collector: Collector<'_>,
+    root: Container,
+    files: &[File<'_>],
+) -> Result<Recognized, RecognitionError> {
     let artifact = dir.join("artifact");
     std::fs::write(&artifact, b"bytes").unwrap();
-    let layout = dir.join("layout");
-    let mut collector = Collector::new(hint, &layout, LayoutLimits::default(), distribution);
     for (within, path, content) in files {
         let within: Vec<String> = within.iter().map(|w| (*w).to_owned()).collect();
         let container = if within.is_empty() { root } else { Container::Tar };
@@ -164,6 +185,39 @@ fn a_jar_gets_the_name_that_its_properties_give() {
 }
 
 #[test]
+fn a_jar_that_does_not_name_itself_gets_its_file_name_or_one_that_no_artifact_has() {
+    let manifest: File<'_> = (&[], "META-INF/MANIFEST.MF", b"Implementation-Version: 1.0.4\n");
+    let bad: File<'_> = (&[], "META-INF/maven/g/a/pom.properties", b"version=1\n");
+    let good: File<'_> = (
+        &[],
+        "META-INF/maven/g/a/pom.properties",
+        b"groupId=g\nartifactId=a\nversion=1\n",
+    );
+    let long = format!("{}.jar", "a".repeat(100));
+    let cases: [(Type, &str, &[File<'_>], &str, bool); 8] = [
+        (Type::Jar, "", &[manifest], "assay-unnamed.jar", true),
+        (Type::Jar, "", &[manifest, bad], "assay-unnamed.jar", true),
+        (Type::Jar, "b-2.jar", &[manifest], "b-2.jar", true),
+        (Type::Jar, "b-2.jar", &[good], "a-1.jar", false),
+        (Type::Jar, "b 2.jar", &[manifest], "assay-unnamed.jar", true),
+        (Type::Jar, &long, &[manifest], "assay-unnamed.jar", true),
+        (Type::Zip, "b-2.zip", &[manifest], "assay-unnamed.jar", true),
+        (Type::War, "", &[manifest], "assay-unnamed.war", false),
+    ];
+    for (hint, file_name, files, want, unnamed) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let name = Some(file_name.to_owned()).filter(|name| !name.is_empty());
+        let r = feed_named(dir.path(), hint, name, Container::Zip, files).unwrap();
+        let laid_out = dir.path().join("layout").join(want);
+        assert_eq!(
+            (laid_out.exists(), r.is_unnamed_jar),
+            (true, unnamed),
+            "{file_name}"
+        );
+    }
+}
+
+#[test]
 fn system_packages_want_a_distribution() {
     for (hint, purl, want) in [
         (
@@ -213,6 +267,104 @@ fn a_conda_package_is_its_index_and_nothing_else() {
     assert_eq!(error.code().as_str(), "CONDA_INDEX_DUPLICATE");
     let error = feed(dir.path(), Type::Conda, None, Container::Tar, &[]).unwrap_err();
     assert_eq!(error.code().as_str(), "CONDA_PACKAGE_INVALID");
+}
+
+#[test]
+fn a_conda_package_that_was_not_declared_is_recognised_and_hides_nothing() {
+    let index: &[u8] = br#"{"name":"a","version":"1","build":"0","build_number":0}"#;
+    let info: &[&str] = &["info-a-1-0.tar.zst"];
+    let outer: [File<'_>; 3] = [
+        (&[], "metadata.json", br#"{"conda_pkg_format_version":2}"#),
+        (&[], "info-a-1-0.tar.zst", b""),
+        (&[], "pkg-a-1-0.tar.zst", b""),
+    ];
+    let v1: [File<'_>; 2] = [(&[], "info/index.json", index), (&[], "b/Cargo.lock", b"x")];
+    let v2 = [&outer[..], &[(info, "info/index.json", index)]].concat();
+    let elsewhere = [&outer[..], &[(&["x.tar"][..], "info/index.json", index)]].concat();
+    let unknown = vec![PartialCode::IdentityUnknown];
+    let cases: [(Container, &[File<'_>], usize, Vec<PartialCode>); 6] = [
+        (Container::Tar, &v1, 1, vec![]),
+        (Container::Zip, &v2, 1, vec![]),
+        (Container::Zip, &outer, 0, unknown.clone()),
+        (Container::Zip, &elsewhere, 0, unknown.clone()),
+        (
+            Container::Tar,
+            &[(&[], "info/index.json", b"{}")],
+            0,
+            unknown.clone(),
+        ),
+        (Container::Tar, &[v1[0], v1[0]], 0, unknown),
+    ];
+    for (number, (root, files, identities, want)) in cases.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let r = feed(dir.path(), Type::Unknown, None, root, files).unwrap();
+        assert_eq!(
+            (r.form, purls(&r).len(), codes(&r), r.conda.is_some()),
+            (Form::CondaPackage, identities, want, false),
+            "{number}"
+        );
+        let layout = dir.path().join("layout");
+        assert_eq!(
+            layout.join("conda-meta/package.json").exists(),
+            identities == 1,
+            "{number}"
+        );
+        assert_eq!(layout.join("b/Cargo.lock").exists(), number == 0, "{number}");
+        assert!(r.plan.catalogers.contains(&"conda-meta-cataloger"));
+    }
+}
+
+#[test]
+fn a_component_must_come_of_every_manifest_that_a_cataloguer_reads() {
+    let npm: [File<'_>; 4] = [
+        (&[], "package/package.json", br#"{"name":"a","version":"1"}"#),
+        (
+            &[],
+            "package/node_modules/b/package.json",
+            br#"{"name":"b","version":"2"}"#,
+        ),
+        (
+            &[],
+            "package/node_modules/c/package.json",
+            br#"{"type":"module"}"#,
+        ),
+        (&[], "package/test/package.json", br#"{"name":"d","version":"4"}"#),
+    ];
+    let metadata = b"Metadata-Version: 2.1\nName: a\nVersion: 1\n";
+    let wheel: [File<'_>; 2] = [
+        (&[], "a-1.dist-info/METADATA", metadata),
+        (&[], "vendor/b-1.dist-info/METADATA", b"Name: b\n"),
+    ];
+    let sdist: [File<'_>; 1] = [(&[], "a-1/PKG-INFO", metadata)];
+    let dart: [File<'_>; 1] = [(&[], "pubspec.yaml", b"name: a\nversion: 1.0.0\n")];
+    // A manifest of another form than its archive's gives no identity, and none is expected of it.
+    let cargo: [File<'_>; 2] = [
+        (
+            &[],
+            "a-1/Cargo.toml",
+            b"[package]\nname = \"a\"\nversion = \"1\"\n",
+        ),
+        (&[], "package/package.json", br#"{"name":"a","version":"1"}"#),
+    ];
+    let cases: [(Type, Container, &[File<'_>], &[&str]); 5] = [
+        (
+            Type::Tgz,
+            Container::Tar,
+            &npm,
+            &["package/node_modules/b/package.json", "package/package.json"],
+        ),
+        (Type::Whl, Container::Zip, &wheel, &["a-1.dist-info/METADATA"]),
+        (Type::TarGz, Container::Tar, &sdist, &[]),
+        (Type::TarGz, Container::Tar, &dart, &["pubspec.yaml"]),
+        (Type::Crate, Container::Tar, &cargo, &[]),
+    ];
+    for (hint, container, files, want) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let r = feed(dir.path(), hint, None, container, files).unwrap();
+        let mut expected: Vec<&str> = r.expected_files.iter().map(|f| f.location.as_str()).collect();
+        expected.sort_unstable();
+        assert_eq!(expected, want);
+    }
 }
 
 #[test]

@@ -65,17 +65,14 @@ async fn probe(app: &App) -> Vec<Mistake> {
     match Workspace::create(&app.config.engine.work_directory, "version-") {
         Ok(workspace) => {
             workspace.remove().await;
-            match app
-                .scanner
-                .engines
-                .versions(&RunContext::with_timeout(PROBE))
-                .await
-            {
-                Ok(versions) => {
-                    println!("syft version: {}", versions.syft);
-                    println!("grype version: {}", versions.grype);
-                }
-                Err(error) => missing.push(reason("syft_executable or grype_executable", &error.into())),
+            let engines = &app.scanner.engines;
+            match engines.syft_version(&RunContext::with_timeout(PROBE)).await {
+                Ok(version) => println!("syft version: {version}"),
+                Err(error) => missing.push(reason("syft_executable", &error.into())),
+            }
+            match engines.grype_version(&RunContext::with_timeout(PROBE)).await {
+                Ok(version) => println!("grype version: {version}"),
+                Err(error) => missing.push(reason("grype_executable", &error.into())),
             }
         }
         Err(error) => missing.push(reason("work_directory", &error.into())),

@@ -174,9 +174,19 @@ impl Engines {
     /// Versions of both engines; a process runs only for a binary that was not seen before.
     pub async fn versions(&self, run: &RunContext) -> Result<Versions, EngineError> {
         Ok(Versions {
-            syft: self.version(false, run).await?,
-            grype: self.version(true, run).await?,
+            syft: self.syft_version(run).await?,
+            grype: self.grype_version(run).await?,
         })
+    }
+
+    /// Version of the cataloguer alone.
+    pub async fn syft_version(&self, run: &RunContext) -> Result<String, EngineError> {
+        self.version(false, run).await
+    }
+
+    /// Version of the matcher alone.
+    pub async fn grype_version(&self, run: &RunContext) -> Result<String, EngineError> {
+        self.version(true, run).await
     }
 
     /// Provenance of the generation under `database`; a process runs only for one that was not seen before. The age

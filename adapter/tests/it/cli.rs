@@ -270,7 +270,8 @@ fn check_shows_what_counts_and_no_secret() {
     let text = out(&output);
     for missing in [
         "service_credential: is required",
-        "the syft executable is missing",
+        "syft_executable: the syft executable is missing",
+        "grype_executable: the grype executable is missing",
         "db_directory: no vulnerability database is published (SCANNER_DATABASE_UNAVAILABLE)",
     ] {
         let is_said = text

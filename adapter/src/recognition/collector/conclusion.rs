@@ -4,7 +4,7 @@ use super::{CONDA_INDEX, Collector, Found, is_java, join};
 use crate::recognition::form::{Form, UNDECLARED_CONDA};
 use crate::recognition::identity::Identity;
 use crate::recognition::manifest;
-use crate::recognition::unit::Candidate;
+use crate::recognition::unit::{Candidate, Unit};
 use crate::recognition::{
     MAX_IDENTITIES, PLACEHOLDER_NAME, RecognitionError, Recognized, RootFacts, ScanPlan, ScanSource, sniff,
 };
@@ -159,7 +159,7 @@ impl Collector<'_> {
 
     /// Applications are ordinarily deployed without coordinates of their own: what is in them is what counts.
     fn is_unnamed_jar(&self) -> bool {
-        !matches!(self.hint, ArtifactType::War | ArtifactType::Ear)
+        !self.units.get("").is_some_and(Unit::is_java_application)
             && !self.own_poms().any(|f| f.coordinates.is_ok())
     }
 

@@ -309,12 +309,16 @@ fn a_conda_package_that_was_not_declared_is_recognised_and_hides_nothing() {
         );
         let layout = dir.path().join("layout");
         assert_eq!(
-            layout.join("conda-meta/package.json").exists(),
+            layout.join("conda-meta/index.json").exists(),
             identities == 1,
             "{number}"
         );
         assert_eq!(layout.join("b/Cargo.lock").exists(), number == 0, "{number}");
         assert!(r.plan.catalogers.contains(&"conda-meta-cataloger"));
+        assert!(
+            !layout.join("conda-meta/package.json").exists(),
+            "npm's reader takes it"
+        );
     }
 }
 

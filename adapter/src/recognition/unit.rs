@@ -51,6 +51,7 @@ impl Candidate {
             ["composer.json"] | [_, "composer.json"] => Self::Composer,
             // npm drops the first component, whatever it is.
             [top, "package.json"] if is_tar && (*top == "package" || hint == ArtifactType::Tgz) => Self::Npm,
+            [top, "package.json"] if is_zip && (*top == "package" || ends_in_version(top)) => Self::Npm,
             [_, "Chart.yaml"] | [_, "charts", _, "Chart.yaml"] if is_tar => Self::Helm,
             [_, "Cargo.toml"] if is_tar => Self::Cargo,
             [_, "PKG-INFO"] => Self::Sdist,
@@ -88,6 +89,18 @@ impl Candidate {
     }
 }
 
+/// Whether a directory is called like `name-1.2.3`, as the only directory of a packed package is.
+fn ends_in_version(name: &str) -> bool {
+    name.match_indices('-').any(|(at, _)| {
+        let version = name.get(at + 1..).unwrap_or_default();
+        let major = version.split('.').next().unwrap_or_default();
+        at > 0
+            && major.len() < version.len()
+            && !major.is_empty()
+            && major.bytes().all(|b| b.is_ascii_digit())
+    })
+}
+
 fn has_suffix(name: &str, suffix: &str) -> bool {
     name.len()
         .checked_sub(suffix.len())
@@ -95,13 +108,24 @@ fn has_suffix(name: &str, suffix: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
 }
 
-/// Whether every file so far lies below the same `module@version`.
+/// The directory that every file so far lies below: `module@version`, or the only one at the top.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-enum GoPrefix {
+enum Prefix {
     #[default]
     Unseen,
     Common(String),
     Broken,
+}
+
+impl Prefix {
+    /// Takes in the prefix of one more file.
+    fn narrow(&mut self, prefix: Option<&str>) {
+        *self = match (std::mem::take(self), prefix) {
+            (Self::Unseen, Some(prefix)) => Self::Common(prefix.to_owned()),
+            (Self::Common(common), Some(prefix)) if common == prefix => Self::Common(common),
+            _ => Self::Broken,
+        };
+    }
 }
 
 /// Facts of one container, gathered entry by entry.
@@ -111,7 +135,8 @@ pub(super) struct Unit {
     hint: ArtifactType,
     candidates: BTreeSet<Candidate>,
     signs: BTreeSet<&'static str>,
-    go: GoPrefix,
+    go: Prefix,
+    top: Prefix,
 }
 
 /// Paths whose presence says something, as [`Unit::observe`] compares them.
@@ -133,7 +158,8 @@ impl Unit {
             hint,
             candidates: BTreeSet::new(),
             signs: BTreeSet::new(),
-            go: GoPrefix::Unseen,
+            go: Prefix::Unseen,
+            top: Prefix::Unseen,
         }
     }
 
@@ -146,23 +172,20 @@ impl Unit {
             [_, "Cargo.toml.orig" | ".cargo_vcs_info.json"] => _ = self.signs.insert("crate"),
             [name] if conda::is_part(name, "info-") => _ = self.signs.insert("conda-info"),
             [name] if conda::is_part(name, "pkg-") => _ = self.signs.insert("conda-pkg"),
+            ["BOOT-INF" | "WEB-INF", _, ..] => _ = self.signs.insert("java-application"),
             ["Payload", app, "Info.plist"] if has_suffix(app, ".app") => _ = self.signs.insert("ios"),
             _ => {}
         }
         if self.container == Container::Zip {
-            let prefix = module_prefix(path);
-            self.go = match (std::mem::take(&mut self.go), prefix) {
-                (GoPrefix::Unseen, Some(prefix)) => GoPrefix::Common(prefix.to_owned()),
-                (GoPrefix::Common(common), Some(prefix)) if common == prefix => GoPrefix::Common(common),
-                _ => GoPrefix::Broken,
-            };
+            self.go.narrow(module_prefix(path));
+            self.top.narrow(path.split_once('/').map(|(top, _)| top));
         }
     }
 
     /// The `module@version` that all its files lie below.
     pub(super) fn go_prefix(&self) -> Option<&str> {
         match &self.go {
-            GoPrefix::Common(prefix) => Some(prefix),
+            Prefix::Common(prefix) => Some(prefix),
             _ => None,
         }
     }
@@ -172,6 +195,11 @@ impl Unit {
         self.container == Container::Cpio
             || self.signs.contains("debian-binary")
             || self.candidates.contains(&Candidate::Alpine)
+    }
+
+    /// Whether it is a Java archive that carries the archives that it runs with, whatever it is called.
+    pub(super) fn is_java_application(&self) -> bool {
+        matches!(self.hint, ArtifactType::War | ArtifactType::Ear) || self.signs.contains("java-application")
     }
 
     /// What the container is: by what it shows, else by its name, else just an archive.
@@ -235,6 +263,7 @@ impl Unit {
             _ if sign("META-INF/MANIFEST.MF") || has(Candidate::PomProperties) => Form::JavaArchive,
             _ if has(Candidate::Sdist) => Form::PythonSdist,
             _ if has(Candidate::Composer) => Form::ComposerPackage,
+            _ if has(Candidate::Npm) && matches!(self.top, Prefix::Common(_)) => Form::NpmPackage,
             _ if has(Candidate::CondaMetadata) && sign("conda-info") && sign("conda-pkg") => {
                 Form::CondaPackage
             }
@@ -261,7 +290,7 @@ mod tests {
     #[test]
     #[expect(clippy::too_many_lines, reason = "a table")]
     fn table() {
-        let cases: [(Container, Type, &[&str], Form); 30] = [
+        let cases: [(Container, Type, &[&str], Form); 35] = [
             (
                 Tar,
                 Type::Tgz,
@@ -363,6 +392,31 @@ mod tests {
             ),
             (Zip, Type::Zip, &["readme"], Form::Archive),
             (
+                Zip,
+                Type::Zip,
+                &["package/package.json", "package/a.js"],
+                Form::NpmPackage,
+            ),
+            (
+                Zip,
+                Type::Zip,
+                &["lodash-4.17.4/package.json", "lodash-4.17.4/lib/a.js"],
+                Form::NpmPackage,
+            ),
+            (
+                Zip,
+                Type::Zip,
+                &["package/package.json", "other/a.js"],
+                Form::Archive,
+            ),
+            (Zip, Type::Zip, &["project/package.json"], Form::Archive),
+            (
+                Zip,
+                Type::Zip,
+                &["console-1.0/package.json", "console-1.0/composer.json"],
+                Form::ComposerPackage,
+            ),
+            (
                 Tar,
                 Type::TarBz2,
                 &["info/index.json", "lib/a.so"],
@@ -398,6 +452,16 @@ mod tests {
         ];
         for (container, hint, paths, want) in cases {
             assert_eq!(form(container, hint, paths), want, "{paths:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_named_with_its_version() {
+        for name in ["a-1.2.3", "a-b-1.0", "a-1.0.0-rc.1"] {
+            assert!(super::ends_in_version(name), "{name}");
+        }
+        for name in ["a", "a-1", "-1.0", "a-b.c", "a-.1", "1.0", "é-é"] {
+            assert!(!super::ends_in_version(name), "{name}");
         }
     }
 

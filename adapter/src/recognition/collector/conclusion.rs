@@ -4,7 +4,7 @@ use super::{CONDA_INDEX, Collector, Found, is_java, join};
 use crate::recognition::form::{Form, UNDECLARED_CONDA};
 use crate::recognition::identity::Identity;
 use crate::recognition::manifest;
-use crate::recognition::unit::Candidate;
+use crate::recognition::unit::{Candidate, Unit};
 use crate::recognition::{
     MAX_IDENTITIES, PLACEHOLDER_NAME, RecognitionError, Recognized, RootFacts, ScanPlan, ScanSource, sniff,
 };
@@ -28,7 +28,7 @@ impl Collector<'_> {
             let (facts, index) = std::mem::take(&mut self.conda).package(root)?;
             self.layout.clear()?;
             self.expected.clear();
-            self.lay_out_conda(&index)
+            self.lay_out_conda(&index, "conda-meta/package.json")
                 .map_err(RecognitionError::CondaLayout)?;
             let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
             identities.extend(identity.ok());
@@ -80,7 +80,8 @@ impl Collector<'_> {
     fn undeclared_conda(&mut self, reasons: &mut Vec<PartialReason>) -> io::Result<Option<Identity>> {
         let identity = match std::mem::take(&mut self.conda).undeclared() {
             Some((facts, index)) => {
-                self.lay_out_conda(&index)?;
+                // Another name than for a declared one: here npm's reader looks too, and would take it for its own.
+                self.lay_out_conda(&index, "conda-meta/index.json")?;
                 let identity = facts.coordinates().and_then(|c| c.identify(CONDA_INDEX.into()));
                 identity.ok()
             }
@@ -94,11 +95,10 @@ impl Collector<'_> {
     }
 
     /// The index as it is where Syft looks for installed Conda packages.
-    fn lay_out_conda(&mut self, index: &[u8]) -> io::Result<()> {
-        const INSTALLED: &str = "conda-meta/package.json";
-        self.layout.write(INSTALLED, index)?;
-        self.layout.rename(INSTALLED, CONDA_INDEX);
-        self.expect(INSTALLED.to_owned(), CONDA_INDEX.to_owned());
+    fn lay_out_conda(&mut self, index: &[u8], installed: &str) -> io::Result<()> {
+        self.layout.write(installed, index)?;
+        self.layout.rename(installed, CONDA_INDEX);
+        self.expect(installed.to_owned(), CONDA_INDEX.to_owned());
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl Collector<'_> {
 
     /// Applications are ordinarily deployed without coordinates of their own: what is in them is what counts.
     fn is_unnamed_jar(&self) -> bool {
-        !matches!(self.hint, ArtifactType::War | ArtifactType::Ear)
+        !self.units.get("").is_some_and(Unit::is_java_application)
             && !self.own_poms().any(|f| f.coordinates.is_ok())
     }
 

@@ -193,8 +193,10 @@ fn a_jar_that_does_not_name_itself_gets_its_file_name_or_one_that_no_artifact_ha
         "META-INF/maven/g/a/pom.properties",
         b"groupId=g\nartifactId=a\nversion=1\n",
     );
+    let boot: File<'_> = (&[], "BOOT-INF/lib/c-3.jar", b"PK");
+    let library: File<'_> = (&[], "lib/c-3.jar", b"PK");
     let long = format!("{}.jar", "a".repeat(100));
-    let cases: [(Type, &str, &[File<'_>], &str, bool); 8] = [
+    let cases: [(Type, &str, &[File<'_>], &str, bool); 10] = [
         (Type::Jar, "", &[manifest], "assay-unnamed.jar", true),
         (Type::Jar, "", &[manifest, bad], "assay-unnamed.jar", true),
         (Type::Jar, "b-2.jar", &[manifest], "b-2.jar", true),
@@ -203,6 +205,8 @@ fn a_jar_that_does_not_name_itself_gets_its_file_name_or_one_that_no_artifact_ha
         (Type::Jar, &long, &[manifest], "assay-unnamed.jar", true),
         (Type::Zip, "b-2.zip", &[manifest], "assay-unnamed.jar", true),
         (Type::War, "", &[manifest], "assay-unnamed.war", false),
+        (Type::Jar, "", &[manifest, boot], "assay-unnamed.jar", false),
+        (Type::Jar, "", &[manifest, library], "assay-unnamed.jar", true),
     ];
     for (hint, file_name, files, want, unnamed) in cases {
         let dir = tempfile::tempdir().unwrap();
@@ -305,12 +309,16 @@ fn a_conda_package_that_was_not_declared_is_recognised_and_hides_nothing() {
         );
         let layout = dir.path().join("layout");
         assert_eq!(
-            layout.join("conda-meta/package.json").exists(),
+            layout.join("conda-meta/index.json").exists(),
             identities == 1,
             "{number}"
         );
         assert_eq!(layout.join("b/Cargo.lock").exists(), number == 0, "{number}");
         assert!(r.plan.catalogers.contains(&"conda-meta-cataloger"));
+        assert!(
+            !layout.join("conda-meta/package.json").exists(),
+            "npm's reader takes it"
+        );
     }
 }
 

@@ -281,7 +281,10 @@ fn check_shows_what_counts_and_no_secret() {
     }
 
     let settings = Setup::bare()
-        .with("work_directory", "/dev/null/scratch")
+        .with(
+            "work_directory",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml/scratch"),
+        )
         .arguments();
     let output = program().arg("check").args(settings).output().unwrap();
     assert_eq!(code(&output), 1);
@@ -290,6 +293,14 @@ fn check_shows_what_counts_and_no_secret() {
         text.contains("missing: work_directory: cannot make a private directory"),
         "{text}"
     );
+
+    // The cataloguer skips what is mounted there, so an inventory would be empty without a word.
+    let settings = Setup::bare()
+        .with("work_directory", "/dev/shm/scratch")
+        .arguments();
+    let output = program().arg("check").args(settings).output().unwrap();
+    assert_eq!(code(&output), 64);
+    assert!(err(&output).contains("work_directory"), "{}", err(&output));
 }
 
 #[test]

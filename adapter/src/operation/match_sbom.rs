@@ -10,7 +10,7 @@ use crate::http::upload;
 use crate::problem::Problem;
 use crate::run::RunContext;
 use crate::workspace::Workspace;
-use assay_schemas::{Ceiling, Code, MatchResponse, ResourceLimits};
+use assay_schemas::{Code, MatchResponse, ResourceLimits};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ pub const SBOM_FILE: &str = "sbom.cdx.json";
 /// The contract's codes in the contract's order.
 pub async fn run(app: Arc<App>, head: MatchHead, mut body: BodyInCustody) -> Result<MatchResponse, Problem> {
     let active = app.runs.enter(head.run_id.clone(), body.gone.clone())?;
-    let (permit, run) = super::admit(&app, &active, &reservation(&head.limits, &app.config.ceiling)).await?;
+    let (permit, run) = super::admit(&app, &active, &reservation(&head.limits)).await?;
     let limit = head.limits.lowered_to(&app.config.ceiling).max_input_bytes;
     let workspace = Workspace::create(&app.config.engine.work_directory, "match-")?;
     let outcome = async {
@@ -38,10 +38,10 @@ pub async fn run(app: Arc<App>, head: MatchHead, mut body: BodyInCustody) -> Res
     outcome
 }
 
-/// The limits that a match reserves scratch for: nothing is unpacked, and no input over the output cap is kept.
-fn reservation(limits: &ResourceLimits, ceiling: &Ceiling) -> ResourceLimits {
+/// The limits that a match reserves scratch for: nothing is unpacked. The whole input counts, because all of it is
+/// stored before an SBOM over the output cap is refused.
+fn reservation(limits: &ResourceLimits) -> ResourceLimits {
     ResourceLimits {
-        max_input_bytes: limits.max_input_bytes.min(ceiling.max_output_bytes),
         max_nested_depth: 0,
         ..*limits
     }

@@ -66,8 +66,6 @@ pub enum Given {
     EngineStalls,
     /// The engine ends well, but its document is not JSON.
     EngineWritesGarbage,
-    /// The engine ends well, but reading what it wrote fails.
-    EngineOutputUnreadable,
     /// The engine ends well with a document without components.
     EngineFindsNothing,
     /// All slots and all places in the queue are taken.
@@ -88,11 +86,15 @@ pub enum Given {
     WorkDirectoryUnwritable,
     /// The file of the input cannot be written.
     InputDiskFull,
+    /// Files for the cataloguer of more than 512 bytes cannot be written.
+    LayoutDiskFull,
+    /// Somebody removes the stored SBOM while it arrives.
+    SbomRemoved,
     /// The directory for a Conda index cannot be written.
     CondaLayoutUnwritable,
     /// The cap of engine documents is 1024 bytes.
     OutputCapSmall,
-    /// The handler has a defect.
+    /// The handler has a defect. None is known, so only a handler that is made to fail can show it.
     HandlerDefect,
     /// The platform has no process groups.
     NoProcessGroups,

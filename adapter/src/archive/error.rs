@@ -202,7 +202,8 @@ impl GateError {
             | Self::Unsupported { .. } => Code::ArchiveInvalid,
             Self::RpmPayload { .. } => Code::RpmPayloadInvalid,
             Self::Stopped(stopped) => stopped.code(),
-            Self::Scratch(_) | Self::Sink(_) => Code::WorkspaceIo,
+            Self::Scratch(_) => Code::WorkspaceIo,
+            Self::Sink(_) => Code::CatalogIo,
             Self::Input(_) => Code::InputIo,
         }
     }

@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
+#[cfg(test)]
+mod tests;
+
 /// Bytes and time for which the rest of a refused body is still taken, so that the client gets to read the answer.
 const LINGER_BYTES: usize = 8 << 20;
 const LINGER: Duration = Duration::from_secs(2);

@@ -108,6 +108,25 @@ pub(crate) fn deny_sessions(executable: &Path) {
 /// provenance before.
 pub(crate) const WITHOUT_DISK: &[&str] = &["/bin/sh", "-c", r#"trap "" XFSZ; ulimit -f 0; exec "$@""#, "sh"];
 
+/// A command that becomes the adapter, which then can write files of at most 512 bytes. It must have learnt versions
+/// and provenance before.
+pub(crate) const WITH_LITTLE_DISK: &[&str] =
+    &["/bin/sh", "-c", r#"trap "" XFSZ; ulimit -f 1; exec "$@""#, "sh"];
+
+/// Removes what the run in `scratch` has stored so far, as a cleaner of old files does; waits until there is something.
+pub(crate) fn remove_stored(scratch: &Path) {
+    let stored = || {
+        let runs = std::fs::read_dir(scratch).unwrap().flatten();
+        let files = runs
+            .filter_map(|run| std::fs::read_dir(run.path()).ok())
+            .flatten()
+            .flatten();
+        files.map(|file| file.path()).find(|path| path.is_file())
+    };
+    eventually("a stored input", || stored().is_some());
+    std::fs::remove_file(stored().unwrap()).unwrap();
+}
+
 /// A work directory below `root` that is so deep that an input has a place in it and a Conda index has none.
 pub(crate) fn too_deep_for_conda(root: &Path) -> PathBuf {
     // Linux takes paths of at most 4095 bytes; `catalog-123456/layout/info/index.json`, which is laid out before the

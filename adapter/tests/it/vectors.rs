@@ -2,8 +2,9 @@
 
 use crate::fake::FakeEngines;
 use crate::given::{
-    self, ENGINE_BEHAVIOUR, Occupier, WITHOUT_DISK, copied_database, damage, database_status, deny_sessions,
-    one_slot, own_executable, scratch_small, too_deep_for_conda, wait_queued,
+    self, ENGINE_BEHAVIOUR, Occupier, WITH_LITTLE_DISK, WITHOUT_DISK, copied_database, damage,
+    database_status, deny_sessions, one_slot, own_executable, remove_stored, scratch_small,
+    too_deep_for_conda, wait_queued,
 };
 use crate::support::{CREDENTIAL, Reply, Setup, TestAdapter, parse_reply};
 use assay_fixtures::fake_engine::{Action, Script};
@@ -33,28 +34,13 @@ const SETTINGS: &[Given] = &[Given::ScratchSmall, Given::OutputCapSmall];
 const DISK: &[Given] = &[
     Given::WorkDirectoryUnwritable,
     Given::InputDiskFull,
+    Given::LayoutDiskFull,
     Given::CondaLayoutUnwritable,
 ];
 
-/// States that nobody can bring about from outside, and why.
-const UNREACHABLE: &[(Given, &str)] = &[
-    (
-        Given::HandlerDefect,
-        "no defect is known, and a switch that makes one has no place in the program",
-    ),
-    (
-        Given::EngineOutputUnreadable,
-        "an engine's output comes through a pipe, and reading a pipe does not fail",
-    ),
-];
-
-/// The exchanges of [`UNREACHABLE`].
-const NOT_EXCHANGED: &[&str] = &[
-    "catalog-defect",
-    "catalog-engine-output-lost",
-    "match-defect",
-    "match-engine-output-lost",
-];
+/// What nobody can bring about from outside: no defect is known, and a switch that makes one has no place in the
+/// program. The service's own tests exchange these with an operation that panics.
+const NOT_EXCHANGED: &[&str] = &["catalog-defect", "match-defect"];
 
 #[test]
 fn only_the_listed_exchanges_are_left_out() {
@@ -68,23 +54,18 @@ fn only_the_listed_exchanges_are_left_out() {
         CANCELLATION,
     ]
     .into_iter()
-    .chain([ACTIVE, SETTINGS, DISK, &[Given::NoProcessGroups]])
+    .chain([
+        ACTIVE,
+        SETTINGS,
+        DISK,
+        &[Given::SbomRemoved, Given::NoProcessGroups],
+    ])
     .flatten()
     .copied()
     .collect();
-    for (given, reason) in UNREACHABLE {
-        assert!(
-            !reached.contains(given),
-            "{given:?} can be brought about after all: {reason}"
-        );
-    }
     let vectors = load_all(directory()).unwrap();
     let left_out: Vec<_> = vectors.iter().filter(|v| !reached.contains(&v.given)).collect();
-    assert!(
-        left_out
-            .iter()
-            .all(|v| UNREACHABLE.iter().any(|(given, _)| *given == v.given))
-    );
+    assert!(left_out.iter().all(|v| v.given == Given::HandlerDefect));
     assert_eq!(
         left_out.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(),
         NOT_EXCHANGED
@@ -180,6 +161,11 @@ fn validator(schema: &str) -> jsonschema::Validator {
 
 /// Sends the request as it is described; `None` when the connection ends without an answer.
 fn exchange(adapter: &TestAdapter, request: &Request) -> Option<Reply> {
+    exchange_with(adapter, request, || ())
+}
+
+/// The same, with something that happens between head and body.
+fn exchange_with(adapter: &TestAdapter, request: &Request, before_body: impl FnOnce()) -> Option<Reply> {
     let body = request.body_bytes().unwrap();
     let mut head = Vec::new();
     let mut line = |line: &str| {
@@ -210,6 +196,7 @@ fn exchange(adapter: &TestAdapter, request: &Request) -> Option<Reply> {
         let interim = read_head(&mut stream).unwrap();
         assert!(interim.starts_with(b"HTTP/1.1 100 "), "the body is not asked for");
     }
+    before_body();
     // A refused body may end in a reset; the answer still counts.
     let _ = write_body(&mut stream, request.framing, &body);
     read_answer(&mut stream)
@@ -479,6 +466,7 @@ fn without_a_usable_disk() {
         let adapter = match given {
             Given::WorkDirectoryUnwritable => setup.start(),
             Given::InputDiskFull => setup.clone().through(WITHOUT_DISK).start(),
+            Given::LayoutDiskFull => setup.clone().through(WITH_LITTLE_DISK).start(),
             _ => {
                 let deep = too_deep_for_conda(root.path());
                 setup
@@ -495,4 +483,17 @@ fn without_a_usable_disk() {
         }
         findings.exchange_all(*given, &adapter);
     }
+}
+
+#[test]
+fn while_somebody_cleans_up() {
+    let findings = Findings::default();
+    let engines = FakeEngines::new();
+    let adapter = engines.start();
+    adapter.wait_ready();
+    for vector in of(Given::SbomRemoved) {
+        let reply = exchange_with(&adapter, &vector.request, || remove_stored(&adapter.scratch()));
+        findings.note(&vector, reply.as_ref());
+    }
+    assert_eq!(adapter.run_directories(), Vec::<String>::new());
 }

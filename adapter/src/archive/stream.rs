@@ -1,9 +1,7 @@
 //! Byte sources of the readers: files by position, buffered streams that can look ahead, bounded views.
 
-use super::error::GateError;
-use std::fs::File;
+use super::input::Input;
 use std::io::{self, BufRead, ErrorKind, Read};
-use std::os::unix::fs::FileExt;
 
 /// Size of every layer's buffer, bytes; also the block after which budget and deadline are looked at.
 pub(super) const BUFFER_BYTES: usize = 128 << 10;
@@ -158,7 +156,7 @@ impl Read for Limited<'_> {
 
 /// A range of a file, read by position and buffered; the position can be moved.
 pub(super) struct FileWindow<'f> {
-    file: &'f File,
+    input: Input<'f>,
     buffer: Vec<u8>,
     /// File offset of `buffer[0]`.
     base: u64,
@@ -168,15 +166,15 @@ pub(super) struct FileWindow<'f> {
 }
 
 impl<'f> FileWindow<'f> {
-    /// All of a file of `size` bytes.
-    pub(super) fn new(file: &'f File, size: u64) -> Self {
+    /// All of an input.
+    pub(super) fn new(input: Input<'f>) -> Self {
         Self {
-            file,
+            input,
             buffer: vec![0; BUFFER_BYTES],
             base: 0,
             filled: 0,
             position: 0,
-            end: size,
+            end: input.size(),
         }
     }
 
@@ -211,7 +209,7 @@ impl<'f> FileWindow<'f> {
         self.base = self.position;
         self.filled = 0;
         // Reads past `end` are fine: neighbours are usually wanted next.
-        self.filled = read_at(self.file, &mut self.buffer, self.position)?;
+        self.filled = self.input.read_at(&mut self.buffer, self.position)?;
         Ok(())
     }
 
@@ -256,21 +254,6 @@ impl Read for FileWindow<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         read_buffered(self, out)
     }
-}
-
-/// Fills `out` from `offset` as far as the file goes. A failure is the host's, not the artifact's, and is marked so.
-pub(super) fn read_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while let Some(space) = out.get_mut(filled..).filter(|space| !space.is_empty()) {
-        let at = offset.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
-        match file.read_at(space, at) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(GateError::Input(error).into_io()),
-        }
-    }
-    Ok(filled)
 }
 
 /// Takes exactly `N` bytes; none if the source has ended.
@@ -334,7 +317,7 @@ fn read_buffered(source: &mut impl BufRead, out: &mut [u8]) -> io::Result<usize>
 
 #[cfg(test)]
 mod tests {
-    use super::{BUFFER_BYTES, FileWindow, Limited, Source, Stream, rest_is_zero, skip, take_block};
+    use super::{BUFFER_BYTES, FileWindow, Input, Limited, Source, Stream, rest_is_zero, skip, take_block};
     use std::io::{BufRead, ErrorKind, Read, Write};
 
     /// Gives one byte at a time.
@@ -391,7 +374,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let data: Vec<u8> = (0..=250).cycle().take(BUFFER_BYTES * 2).collect();
         file.write_all(&data).unwrap();
-        let mut window = FileWindow::new(&file, data.len() as u64);
+        let mut window = FileWindow::new(Input::complete(&file, data.len() as u64));
         assert_eq!(window.next_bytes(4).unwrap(), &data[..4]);
         window.seek(BUFFER_BYTES as u64 - 2, data.len() as u64);
         assert_eq!(

@@ -134,6 +134,12 @@ fn inspect_root(
         .peek(SNIFF_BYTES)
         .map_err(|e| root.broken(Format::Opaque, e))?;
     let format = sniff::sniff(head);
+    let input = if matches!(format, Format::Zip | Format::Opaque) {
+        // The truth about a ZIP is at its end.
+        input.whole().map_err(|e| root.broken(format, e))?
+    } else {
+        input
+    };
     if format == Format::Zip || (format == Format::Opaque && ends_as_zip(&root, input)?) {
         zip_reader::read(&root, sink, input)?;
         return Ok((Format::Zip, Format::Zip));

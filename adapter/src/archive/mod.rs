@@ -36,7 +36,7 @@ pub use budget::GateLimits;
 pub use entry::{Container, Discard, Entry, EntryKind, EntrySink, Interest};
 pub use error::GateError;
 pub use gate::{Gate, Inspection, Profile, inspect};
-pub use input::Input;
+pub use input::{Growth, Input};
 pub use sniff::Format;
 
 /// Most bytes that a byte of input may expand to.

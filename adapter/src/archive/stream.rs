@@ -200,23 +200,31 @@ impl<'f> FileWindow<'f> {
         bytes.get(..left).unwrap_or(bytes)
     }
 
-    fn refill(&mut self) -> io::Result<()> {
+    /// Reads on so that at least `wanted` bytes are buffered, or all that are left in the range.
+    fn refill(&mut self, wanted: usize) -> io::Result<()> {
         let left = self.end.saturating_sub(self.position);
         if u64::try_from(self.buffered().len()) == Ok(left) {
             // All of the range is here; what is buffered behind it is wanted next.
             return Ok(());
         }
+        let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).min(left);
+        let arrived = self
+            .input
+            .arrived(self.position, self.position.saturating_add(wanted))?;
+        let there = usize::try_from(arrived.saturating_sub(self.position)).unwrap_or(usize::MAX);
         self.base = self.position;
         self.filled = 0;
         // Reads past `end` are fine: neighbours are usually wanted next.
-        self.filled = self.input.read_at(&mut self.buffer, self.position)?;
+        let most = there.min(self.buffer.len());
+        let space = self.buffer.get_mut(..most).unwrap_or_default();
+        self.filled = self.input.read_at(space, self.position)?;
         Ok(())
     }
 
     /// The next `count` bytes, or fewer at the end. `count` is at most [`BUFFER_BYTES`].
     pub(super) fn next_bytes(&mut self, count: usize) -> io::Result<&[u8]> {
         if self.buffered().len() < count {
-            self.refill()?;
+            self.refill(count)?;
         }
         let length = self.buffered().len().min(count);
         let start = usize::try_from(self.position.saturating_sub(self.base)).unwrap_or(usize::MAX);
@@ -231,7 +239,7 @@ impl<'f> FileWindow<'f> {
 impl Source for FileWindow<'_> {
     fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
         if self.buffered().len() < wanted {
-            self.refill()?;
+            self.refill(wanted)?;
         }
         Ok(self.buffered())
     }
@@ -240,7 +248,7 @@ impl Source for FileWindow<'_> {
 impl BufRead for FileWindow<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.buffered().is_empty() {
-            self.refill()?;
+            self.refill(1)?;
         }
         Ok(self.buffered())
     }

@@ -8,6 +8,7 @@ use assay_schemas::Code;
 use std::io::{self, Write};
 use std::time::Duration;
 
+mod growing;
 mod hostile;
 mod legal;
 
@@ -25,6 +26,8 @@ struct Recorder {
     contents: Vec<Vec<u8>>,
     rpms: Vec<String>,
     wants_all: bool,
+    /// No engine gets any of the files.
+    keeps_all: bool,
     open: bool,
 }
 
@@ -66,6 +69,10 @@ impl EntrySink for Recorder {
     fn end(&mut self) -> io::Result<()> {
         assert!(std::mem::take(&mut self.open), "an end without a beginning");
         Ok(())
+    }
+
+    fn is_handed_on(&self) -> bool {
+        !self.keeps_all
     }
 
     fn rpm(&mut self, _: &[String], metadata: &rpm::PackageMetadata) {

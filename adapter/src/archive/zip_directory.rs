@@ -3,14 +3,20 @@
 //! Own parser: the entries of the directory have to be seen as they stand (equal names, disagreements, overlaps), in
 //! memory that does not follow from what the file claims.
 
-use super::stream::{FileWindow, read_at};
-use std::fs::File;
+use super::input::Input;
+use super::path::{self, Rules};
+use super::stream::FileWindow;
+use flate2::Crc;
 use std::io::{self, ErrorKind};
 
 const END_SIGNATURE: [u8; 4] = *b"PK\x05\x06";
 const ZIP64_LOCATOR_SIGNATURE: [u8; 4] = *b"PK\x06\x07";
 const ZIP64_END_SIGNATURE: [u8; 4] = *b"PK\x06\x06";
 const CENTRAL_SIGNATURE: [u8; 4] = *b"PK\x01\x02";
+/// Extra field with values that do not fit into 32 bits.
+pub(super) const ZIP64: u16 = 1;
+/// Extra field with the name in UTF-8.
+const UNICODE_PATH: u16 = 0x7075;
 /// Fixed part of the end record.
 const END_BYTES: u64 = 22;
 const LOCATOR_BYTES: u64 = 20;
@@ -75,6 +81,12 @@ impl Fields<'_> {
             .map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
+    /// `None` past the end.
+    fn u32_at(self, at: usize) -> Option<u32> {
+        let bytes = self.0.get(at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
     pub(super) fn u64(self, at: usize) -> u64 {
         self.0
             .get(at..)
@@ -85,8 +97,8 @@ impl Fields<'_> {
 
 /// Whether the file has an end record in reach of its end whose comment fits into the file, and that has a directory
 /// before it or says that it is empty.
-pub(super) fn has_end_record(file: &File, size: u64) -> io::Result<bool> {
-    let (tail, base) = tail(file, size)?;
+pub(super) fn has_end_record(input: Input<'_>) -> io::Result<bool> {
+    let (tail, base) = tail(input)?;
     let Some(end) = ends(&tail).filter(|end| end.fits).last() else {
         return Ok(false);
     };
@@ -100,13 +112,13 @@ pub(super) fn has_end_record(file: &File, size: u64) -> io::Result<bool> {
         return Ok(false);
     };
     let mut signature = [0; 4];
-    let read = read_at(file, &mut signature, start)?;
+    let read = input.read_at(&mut signature, start)?;
     Ok(directory_size == 0 && record.u16(10) == 0 || read == 4 && signature == CENTRAL_SIGNATURE)
 }
 
 /// Finds the central directory that readers who start at the end see. Ambiguity is a fault.
-pub(super) fn locate(file: &File, size: u64) -> Result<Directory, ZipFault> {
-    let (tail, tail_start) = tail(file, size)?;
+pub(super) fn locate(input: Input<'_>) -> Result<Directory, ZipFault> {
+    let (tail, tail_start) = tail(input)?;
     let chosen = choose(&tail)?;
     let position = tail_start.saturating_add(u64::try_from(chosen).unwrap_or(u64::MAX));
     let record = Fields(tail.get(chosen..).unwrap_or_default());
@@ -118,7 +130,7 @@ pub(super) fn locate(file: &File, size: u64) -> Result<Directory, ZipFault> {
         size: u64::from(record.u32(12)),
         offset: u64::from(record.u32(16)),
     };
-    let large = zip64_end(file, position)?;
+    let large = zip64_end(input, position)?;
     let (end, directory_end, known_base) = match large {
         Some((large, at, base)) => {
             if !small.agrees_with(&large) {
@@ -143,7 +155,7 @@ pub(super) fn locate(file: &File, size: u64) -> Result<Directory, ZipFault> {
     if base > 0 {
         // A reader that takes offsets from the start of the file must not find another directory there.
         let mut signature = [0; 4];
-        let read = read_at(file, &mut signature, end.offset)?;
+        let read = input.read_at(&mut signature, end.offset)?;
         if read == 4 && signature == CENTRAL_SIGNATURE {
             return Err("two places where the central directory may begin".into());
         }
@@ -184,11 +196,12 @@ impl End {
 }
 
 /// The last bytes of a file and where they begin.
-fn tail(file: &File, size: u64) -> io::Result<(Vec<u8>, u64)> {
+fn tail(input: Input<'_>) -> io::Result<(Vec<u8>, u64)> {
+    let size = input.size();
     let length = size.min(TAIL_BYTES);
     let start = size - length;
     let mut tail = vec![0; usize::try_from(length).unwrap_or(0)];
-    let read = read_at(file, &mut tail, start)?;
+    let read = input.read_at(&mut tail, start)?;
     tail.truncate(read);
     Ok((tail, start))
 }
@@ -236,12 +249,12 @@ fn choose(tail: &[u8]) -> Result<usize, ZipFault> {
 }
 
 /// The ZIP64 end record directly before its locator, where it begins, and the base that the locator implies.
-fn zip64_end(file: &File, end_position: u64) -> Result<Option<(End, u64, u64)>, ZipFault> {
+fn zip64_end(input: Input<'_>, end_position: u64) -> Result<Option<(End, u64, u64)>, ZipFault> {
     let Some(locator_at) = end_position.checked_sub(LOCATOR_BYTES) else {
         return Ok(None);
     };
     let mut locator = [0; 20];
-    if read_at(file, &mut locator, locator_at)? < locator.len()
+    if input.read_at(&mut locator, locator_at)? < locator.len()
         || !locator.starts_with(&ZIP64_LOCATOR_SIGNATURE)
     {
         return Ok(None);
@@ -255,7 +268,7 @@ fn zip64_end(file: &File, end_position: u64) -> Result<Option<(End, u64, u64)>, 
     for at in [Some(claimed), directly_before].into_iter().flatten() {
         let mut record = [0; 56];
         if at >= locator_at
-            || read_at(file, &mut record, at)? < record.len()
+            || input.read_at(&mut record, at)? < record.len()
             || !record.starts_with(&ZIP64_END_SIGNATURE)
         {
             continue;
@@ -335,6 +348,7 @@ pub(super) fn next_record(window: &mut FileWindow<'_>, record: &mut Record) -> R
         (&mut record.offset, 0xffff_ffff),
     ];
     widen(extra, wide)?;
+    check_unicode_path(&record.name, extra)?;
     if disk != 0 && disk != 0xffff {
         return Err("a part of an archive over several files".into());
     }
@@ -346,7 +360,7 @@ pub(super) fn next_record(window: &mut FileWindow<'_>, record: &mut Record) -> R
 
 /// Replaces the values that carry the mark by those of the ZIP64 extra field, in its order.
 pub(super) fn widen<const N: usize>(extra: &[u8], values: [(&mut u64, u64); N]) -> Result<(), ZipFault> {
-    let mut wide = extra_field(extra, 1);
+    let mut wide = extra_field(extra, ZIP64)?;
     for (value, mark) in values {
         if *value != mark {
             continue;
@@ -362,18 +376,68 @@ pub(super) fn widen<const N: usize>(extra: &[u8], values: [(&mut u64, u64); N]) 
     Ok(())
 }
 
-/// The first extra field with this tag. Malformed extra data has no fields.
-pub(super) fn extra_field(mut extra: &[u8], tag: u16) -> Option<&[u8]> {
-    while extra.len() >= 4 {
-        let fields = Fields(extra);
-        let (found, length) = (fields.u16(0), usize::from(fields.u16(2)));
-        let (data, next) = extra.get(4..)?.split_at_checked(length)?;
-        if found == tag {
-            return Some(data);
+/// The extra fields with this tag, in their order. Malformed extra data has no more fields.
+fn extra_fields(mut extra: &[u8], tag: u16) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        loop {
+            let fields = Fields(extra.get(..4)?);
+            let (found, length) = (fields.u16(0), usize::from(fields.u16(2)));
+            let (data, next) = extra.get(4..)?.split_at_checked(length)?;
+            extra = next;
+            if found == tag {
+                return Some(data);
+            }
         }
-        extra = next;
+    })
+}
+
+/// The only extra field with this tag: with two of them, readers take the first or the last.
+pub(super) fn extra_field(extra: &[u8], tag: u16) -> Result<Option<&[u8]>, ZipFault> {
+    let mut fields = extra_fields(extra, tag);
+    let first = fields.next();
+    if fields.next().is_some() {
+        return Err("two extra fields of a kind that there is one of".into());
     }
-    None
+    Ok(first)
+}
+
+/// Holds the Unicode name, which some readers show and others do not know, against the name of the header.
+///
+/// Archivers write it where the header's own encoding cannot say the name. So a component may differ, but only one that
+/// is not ASCII, and not in its suffix: nothing can be another kind of file to one reader than to the other, nor lie
+/// elsewhere.
+pub(super) fn check_unicode_path(name: &[u8], extra: &[u8]) -> Result<(), ZipFault> {
+    /// Version and checksum of the name that it is for.
+    const FIXED: usize = 5;
+    let Some(field) = extra_field(extra, UNICODE_PATH)? else {
+        return Ok(());
+    };
+    let mut sum = Crc::new();
+    sum.update(name);
+    let is_meant = field.first() == Some(&1) && Fields(field).u32_at(1) == Some(sum.sum());
+    let Some(unicode) = field.get(FIXED..).filter(|_| is_meant) else {
+        // Of another version or for another name: readers that know it do not use it.
+        return Ok(());
+    };
+    let unicode = std::str::from_utf8(unicode).map_err(|_| "a Unicode name that is not UTF-8")?;
+    let mut ours = name.split(|&b| b == b'/');
+    let mut theirs = unicode.split('/');
+    loop {
+        match (ours.next(), theirs.next()) {
+            (None, None) => return Ok(()),
+            (Some(ours), Some(theirs)) if ours == theirs.as_bytes() => {}
+            (Some(ours), Some(theirs)) if !theirs.is_ascii() && suffix(ours) == suffix(theirs.as_bytes()) => {
+                path::check_name(theirs.as_bytes(), Rules::Portable).map_err(|_| "an unsafe Unicode name")?;
+            }
+            _ => return Err("a Unicode name that is another one than the header's".into()),
+        }
+    }
+}
+
+/// What follows the last dot.
+fn suffix(component: &[u8]) -> Option<&[u8]> {
+    let dot = component.iter().rposition(|&b| b == b'.')?;
+    component.get(dot..)
 }
 
 impl Record {
@@ -428,7 +492,7 @@ pub(super) fn cut_off() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Record};
+    use super::{Kind, Record, check_unicode_path, widen};
 
     #[test]
     fn type_bits_that_are_no_type_say_nothing() {
@@ -459,5 +523,58 @@ mod tests {
             };
             assert_eq!(record.kind(slash), want, "{made_by:x} {mode:o} {dos:x} {slash}");
         }
+    }
+
+    fn unicode_path(version: u8, of: &[u8], name: &str) -> Vec<u8> {
+        let mut sum = flate2::Crc::new();
+        sum.update(of);
+        let mut field = vec![0x75, 0x70, u8::try_from(5 + name.len()).unwrap(), 0, version];
+        field.extend_from_slice(&sum.sum().to_le_bytes());
+        field.extend_from_slice(name.as_bytes());
+        field
+    }
+
+    #[test]
+    fn unicode_names_may_say_what_the_header_cannot_and_nothing_else() {
+        let cases: [(&[u8], &str, bool); 10] = [
+            (b"a/b.txt", "a/b.txt", true),
+            (b"a/caf\x82.txt", "a/caf\u{e9}.txt", true),
+            (b"a/caf#U00e9.txt", "a/caf\u{e9}.txt", true),
+            (b"a/b.txt", "a/c.txt", false),
+            (b"a/b.txt", "b.txt", false),
+            (b"a/b.txt", "a/b.txt/c", false),
+            (b"a/caf\x82.txt", "a/caf\u{e9}.jar", false),
+            (b"a/b.txt", "../b.txt", false),
+            (b"a/b.txt", "a\u{ff0f}..\u{ff0f}b.txt", false),
+            (b"\x82/b.txt", "\u{ff0f}..\u{e9}/b.txt", false),
+        ];
+        for (header, unicode, accepted) in cases {
+            let extra = unicode_path(1, header, unicode);
+            assert_eq!(
+                check_unicode_path(header, &extra).is_ok(),
+                accepted,
+                "{unicode:?}"
+            );
+            let stale = unicode_path(1, b"another", unicode);
+            assert!(check_unicode_path(header, &stale).is_ok(), "{unicode:?}");
+            let unknown = unicode_path(2, header, unicode);
+            assert!(check_unicode_path(header, &unknown).is_ok(), "{unicode:?}");
+            let twice = [extra, stale].concat();
+            assert!(check_unicode_path(header, &twice).is_err(), "{unicode:?}");
+        }
+        assert!(
+            check_unicode_path(b"a", b"\x75\x70\x03\0abc").is_ok(),
+            "too short to be one"
+        );
+    }
+
+    #[test]
+    fn wide_values_come_from_one_field() {
+        let field = b"\x01\0\x08\0\x07\0\0\0\0\0\0\0";
+        let mut size = 0xffff_ffff;
+        widen(field, [(&mut size, 0xffff_ffff)]).unwrap();
+        assert_eq!(size, 7);
+        let twice = [&field[..], field].concat();
+        assert!(widen(&twice, [(&mut size, 0xffff_ffff)]).is_err());
     }
 }

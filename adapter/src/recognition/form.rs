@@ -9,6 +9,7 @@ const LAYOUT: &[&str] = &[
     "directory",
     "javascript-package-cataloger",
     "php-composer-installed-cataloger",
+    "conan-info-cataloger",
 ];
 
 /// The same with the reader of Conda's indexes: for a package that no client declared, whose other files are looked at
@@ -17,6 +18,7 @@ pub(super) const UNDECLARED_CONDA: &[&str] = &[
     "directory",
     "javascript-package-cataloger",
     "php-composer-installed-cataloger",
+    "conan-info-cataloger",
     "conda-meta-cataloger",
 ];
 
@@ -87,6 +89,22 @@ pub enum Form {
     PubPackage,
     /// An Ansible collection.
     AnsibleCollection,
+    /// An Ansible role.
+    AnsibleRole,
+    /// A Hex package.
+    HexPackage,
+    /// An R package, source or binary.
+    RPackage,
+    /// A Terraform provider: its executable.
+    TerraformProvider,
+    /// Source of a Terraform module.
+    TerraformModule,
+    /// Source of a Swift package.
+    SwiftPackage,
+    /// Source of a pod.
+    CocoaPod,
+    /// A Conan package or recipe.
+    ConanPackage,
 }
 
 impl Form {
@@ -116,6 +134,14 @@ impl Form {
             Self::ComposerPackage => "composer-package",
             Self::PubPackage => "pub-package",
             Self::AnsibleCollection => "ansible-collection",
+            Self::AnsibleRole => "ansible-role",
+            Self::HexPackage => "hex-package",
+            Self::RPackage => "r-package",
+            Self::TerraformProvider => "terraform-provider",
+            Self::TerraformModule => "terraform-module",
+            Self::SwiftPackage => "swift-package",
+            Self::CocoaPod => "cocoapod",
+            Self::ConanPackage => "conan-package",
         }
     }
 

@@ -9,6 +9,11 @@ pub const MAX_PURL_BYTES: usize = 2048;
 /// Longest namespace, name or version that is believed, bytes; the wire's caps are 512 code points.
 pub const MAX_FIELD_BYTES: usize = 512;
 
+/// Property of a component whose package URL says less than its manifest.
+pub const IDENTITY_PRECISION: &str = "assay:identity:precision";
+/// Start of the properties of a chart that name the images of its default values; a number follows.
+pub const CHART_IMAGE: &str = "assay:helm:image:";
+
 /// The package ecosystems whose manifests are read. The text is the purl type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -17,33 +22,42 @@ pub enum Ecosystem {
     Ansible,
     Apk,
     Cargo,
+    Cocoapods,
     Composer,
+    Conan,
     Conda,
+    Cran,
     Deb,
     Gem,
     Golang,
     Helm,
+    Hex,
     Maven,
     Npm,
     Nuget,
     Pub,
     Pypi,
     Rpm,
+    Terraform,
 }
 
 impl Ecosystem {
     /// The purl type; `generic` where none is registered.
     pub const fn purl_type(self) -> &'static str {
         match self {
-            Self::Ansible => "generic",
+            Self::Ansible | Self::Terraform => "generic",
             Self::Apk => "apk",
             Self::Cargo => "cargo",
+            Self::Cocoapods => "cocoapods",
             Self::Composer => "composer",
+            Self::Conan => "conan",
             Self::Conda => "conda",
+            Self::Cran => "cran",
             Self::Deb => "deb",
             Self::Gem => "gem",
             Self::Golang => "golang",
             Self::Helm => "helm",
+            Self::Hex => "hex",
             Self::Maven => "maven",
             Self::Npm => "npm",
             Self::Nuget => "nuget",
@@ -53,10 +67,19 @@ impl Ecosystem {
         }
     }
 
+    /// Properties of every component of this ecosystem: without a package URL type of its own a name is the name of
+    /// anything.
+    fn remarks(self) -> Vec<(String, String)> {
+        match self.purl_type() {
+            "generic" => vec![(IDENTITY_PRECISION.to_owned(), "low".to_owned())],
+            _ => Vec::new(),
+        }
+    }
+
     /// The `CycloneDX` component type.
     pub const fn component_type(self) -> &'static str {
         match self {
-            Self::Helm => "application",
+            Self::Helm | Self::Terraform => "application",
             _ => "library",
         }
     }
@@ -137,6 +160,7 @@ impl Coordinates {
     pub fn identify(self, location: String) -> Result<Identity, ManifestError> {
         Ok(Identity {
             purl: self.purl()?,
+            properties: self.ecosystem.remarks(),
             kind: self.ecosystem.component_type(),
             namespace: self.namespace,
             name: self.name,
@@ -182,6 +206,8 @@ pub struct Identity {
     pub location: String,
     /// Whose manifest it was.
     pub ecosystem: Ecosystem,
+    /// What else the component is to say: names and values of properties.
+    pub properties: Vec<(String, String)>,
 }
 
 /// How a component of the engine relates to an [`Identity`].

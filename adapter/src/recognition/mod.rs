@@ -9,6 +9,7 @@
 //!
 //! **Invariant:** this module starts no process and believes no manifest: what an artifact says is data.
 
+mod candidate;
 mod collector;
 mod conda;
 pub mod distribution;

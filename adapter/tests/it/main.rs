@@ -6,6 +6,7 @@ mod execution;
 mod fake;
 mod given;
 mod protocol;
+mod real_packages;
 mod samples;
 mod support;
 mod vectors;

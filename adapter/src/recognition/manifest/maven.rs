@@ -1,8 +1,9 @@
-//! `pom.properties` of a jar and a lone `pom.xml`.
+//! What names a Maven package: `pom.properties` of a jar, a lone `pom.xml`, Gradle's module metadata, an `ivy.xml`.
 
-use super::xml::texts;
-use super::{ManifestError, text};
+use super::xml::{attributes, texts};
+use super::{ManifestError, json, text};
 use crate::recognition::identity::{Coordinates, Ecosystem};
+use serde::Deserialize;
 
 /// Coordinates from `META-INF/maven/GROUP/ARTIFACT/pom.properties`.
 pub fn pom_properties(bytes: &[u8]) -> Result<Coordinates, ManifestError> {
@@ -34,6 +35,35 @@ pub fn pom(bytes: &[u8]) -> Result<Coordinates, ManifestError> {
     )
 }
 
+#[derive(Deserialize)]
+struct GradleModule {
+    component: GradleComponent,
+}
+
+#[derive(Deserialize)]
+struct GradleComponent {
+    group: Option<String>,
+    module: Option<String>,
+    version: Option<String>,
+}
+
+/// Coordinates from the module metadata that Gradle publishes beside a pom.
+pub fn gradle_module(bytes: &[u8]) -> Result<Coordinates, ManifestError> {
+    let component = json::<GradleModule>(bytes)?.component;
+    coordinates(
+        component.group.as_deref(),
+        component.module.as_deref(),
+        component.version.as_deref(),
+    )
+}
+
+/// Coordinates from an `ivy.xml`: organisation, module and revision.
+pub fn ivy(bytes: &[u8]) -> Result<Coordinates, ManifestError> {
+    let info = attributes(bytes, "ivy-module/info")?;
+    let value = |key| info.get(key).map(String::as_str);
+    coordinates(value("organisation"), value("module"), value("revision"))
+}
+
 fn coordinates(
     group: Option<&str>,
     artifact: Option<&str>,
@@ -51,7 +81,39 @@ fn coordinates(
 
 #[cfg(test)]
 mod tests {
-    use super::{pom, pom_properties};
+    use super::{gradle_module, ivy, pom, pom_properties};
+
+    #[test]
+    fn other_builders() {
+        let cases = [
+            (
+                r#"{"formatVersion":"1.1","component":{"group":"g","module":"a","version":"1","attributes":{}},"variants":[]}"#,
+                Some("pkg:maven/g/a@1"),
+            ),
+            (r#"{"component":{"module":"a","version":"1"}}"#, None),
+            (
+                "<?xml version=\"1.0\"?>\n<ivy-module version=\"2.0\"><info organisation=\"g\" module='a' revision=\"1\"/><dependencies><dependency org=\"x\" name=\"y\" rev=\"2\"/></dependencies></ivy-module>",
+                Some("pkg:maven/g/a@1"),
+            ),
+            (
+                "<ivy-module><info organisation=\"g\" module=\"a\"></info></ivy-module>",
+                None,
+            ),
+            (
+                "<ivy-module><info organisation=\"&e;\" module=\"a\" revision=\"1\"/></ivy-module>",
+                None,
+            ),
+            ("<ivy-module/>", None),
+        ];
+        for (text, want) in cases {
+            let read = if text.starts_with('{') { gradle_module } else { ivy };
+            assert_eq!(
+                read(text.as_bytes()).and_then(|c| c.purl()).ok().as_deref(),
+                want,
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn properties() {

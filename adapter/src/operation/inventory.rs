@@ -207,7 +207,7 @@ fn respond(
         &unyielding,
         inspection.unopened,
     ));
-    if recognized.is_unnamed_jar && !projection.components.iter().any(is_the_artifact) {
+    if recognized.is_unnamed_jar && !projection.components.iter().any(is_the_named_artifact) {
         reasons.push(PartialReason {
             code: PartialCode::IdentityUnknown,
             detail: "the archive does not say its own name".to_owned(),
@@ -304,9 +304,11 @@ fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String
         .collect()
 }
 
-/// Whether a component is the artifact itself and not something inside it.
-fn is_the_artifact(component: &Component) -> bool {
-    component.locations.iter().any(|location| location == "/")
+/// Whether a component is the artifact itself and not something inside it, in a group that is more than its name
+/// repeated: this is what the cataloguer says of a jar of which it knows none.
+fn is_the_named_artifact(component: &Component) -> bool {
+    component.namespace.as_ref() != Some(&component.name)
+        && component.locations.iter().any(|location| location == "/")
 }
 
 /// Whether a component is the Conda package that the artifact's index names.

@@ -31,6 +31,8 @@ pub(super) enum Candidate {
     AndroidVersion,
     /// Default values of a chart: they name no package, but images.
     ChartValues,
+    /// The manifest of a Java archive: it names no group.
+    JavaManifest,
 }
 
 impl Candidate {
@@ -65,6 +67,7 @@ impl Candidate {
                 Self::Podspec
             }
             ["conanfile.py"] => Self::Conanfile,
+            ["META-INF", "MANIFEST.MF"] if is_zip && around.is_empty() => Self::JavaManifest,
             ["META-INF", _] if is_zip && android_library(path).is_some() => Self::AndroidVersion,
             [_, "Cargo.toml"] if is_tar => Self::Cargo,
             [_, "PKG-INFO"] => Self::Sdist,
@@ -109,7 +112,9 @@ impl Candidate {
             // Its container is another one than the package.
             Self::DebControl => return None,
             // They name no package, or one that is only a part.
-            Self::CondaMetadata | Self::AndroidVersion | Self::ChartValues => return None,
+            Self::CondaMetadata | Self::AndroidVersion | Self::ChartValues | Self::JavaManifest => {
+                return None;
+            }
         })
     }
 }

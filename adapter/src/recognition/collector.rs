@@ -48,6 +48,8 @@ pub struct Collector<'a> {
     provable: BTreeMap<String, String>,
     /// Images that charts name, by the location of the chart's directory.
     chart_images: BTreeMap<String, BTreeSet<String>>,
+    /// Artifact and version by the manifest of the outermost Java archive.
+    java_manifest: Option<(String, String)>,
     current: Option<Current>,
 }
 
@@ -106,6 +108,7 @@ impl<'a> Collector<'a> {
             expected: Vec::new(),
             provable: BTreeMap::new(),
             chart_images: BTreeMap::new(),
+            java_manifest: None,
             current: None,
         }
     }
@@ -195,6 +198,10 @@ impl<'a> Collector<'a> {
                 self.note_images(&current.location, &bytes);
                 return;
             }
+            Candidate::JavaManifest => {
+                self.java_manifest = manifest::java_manifest(&bytes);
+                return;
+            }
             Candidate::Cran => manifest::cran(&bytes),
             Candidate::Hex => manifest::hex(&bytes),
             Candidate::Podspec => manifest::podspec(&bytes),
@@ -232,7 +239,7 @@ impl<'a> Collector<'a> {
             return;
         };
         let is_named = match current.bundled {
-            Some(Bundled::Npm) => manifest::npm(&current.captured).is_ok(),
+            Some(Bundled::Npm | Bundled::NpmCopy) => manifest::npm(&current.captured).is_ok(),
             Some(Bundled::Python) => manifest::python(&current.captured).is_ok(),
             None => false,
         };
@@ -388,6 +395,12 @@ impl EntrySink for Collector<'_> {
         if !current.decided {
             self.decide(&mut current)?;
         }
+        if current.bundled == Some(Bundled::NpmCopy) && !is_copy(&current) {
+            if let Some(writing) = current.writing.take() {
+                self.layout.discard(&writing)?;
+            }
+            current.bundled = None;
+        }
         self.note_proof(&current);
         if let Some(candidate) = current.candidate {
             self.read_candidate(&mut current, candidate);
@@ -412,6 +425,12 @@ impl EntrySink for Collector<'_> {
             self.uncounted += 1;
         }
     }
+}
+
+/// Whether a manifest is that of a copy of the package that it names.
+fn is_copy(current: &Current) -> bool {
+    manifest::npm(&current.captured)
+        .is_ok_and(|package| interest::is_copy_of(&current.location, &package.name))
 }
 
 fn is_java(name: &str) -> bool {

@@ -108,6 +108,41 @@ pub enum Form {
 }
 
 impl Form {
+    /// Every form.
+    pub const ALL: &'static [Self] = &[
+        Self::Archive,
+        Self::Opaque,
+        Self::Manifest,
+        Self::JavaArchive,
+        Self::AndroidLibrary,
+        Self::AndroidPackage,
+        Self::IosPackage,
+        Self::NpmPackage,
+        Self::PythonWheel,
+        Self::PythonSdist,
+        Self::PythonEgg,
+        Self::RustCrate,
+        Self::GoModule,
+        Self::RubyGem,
+        Self::NugetPackage,
+        Self::HelmChart,
+        Self::DebPackage,
+        Self::RpmPackage,
+        Self::AlpinePackage,
+        Self::CondaPackage,
+        Self::ComposerPackage,
+        Self::PubPackage,
+        Self::AnsibleCollection,
+        Self::AnsibleRole,
+        Self::HexPackage,
+        Self::RPackage,
+        Self::TerraformProvider,
+        Self::TerraformModule,
+        Self::SwiftPackage,
+        Self::CocoaPod,
+        Self::ConanPackage,
+    ];
+
     /// The text of `summary.recognizedAs`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -199,5 +234,21 @@ impl Form {
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Form;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_form_stands_in_the_list_once_and_has_a_text_of_its_own() {
+        let names: BTreeSet<&str> = Form::ALL.iter().map(|form| form.as_str()).collect();
+        assert_eq!(names.len(), Form::ALL.len());
+        let last = Form::ALL.iter().max().copied();
+        assert_eq!(last, Some(Form::ConanPackage), "the last of the enumeration");
+        assert!(Form::ALL.is_sorted());
+        assert_eq!(Form::ALL.len(), 1 + Form::ConanPackage as usize);
     }
 }

@@ -12,6 +12,7 @@
 mod candidate;
 mod collector;
 mod conda;
+pub mod configuration;
 pub mod distribution;
 pub mod form;
 pub mod identity;

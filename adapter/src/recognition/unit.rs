@@ -106,7 +106,10 @@ impl Unit {
             [_, "Cargo.toml.orig" | ".cargo_vcs_info.json"] => _ = self.signs.insert("crate"),
             [name] if conda::is_part(name, "info-") => _ = self.signs.insert("conda-info"),
             [name] if conda::is_part(name, "pkg-") => _ = self.signs.insert("conda-pkg"),
-            ["BOOT-INF" | "WEB-INF", _, ..] => _ = self.signs.insert("java-application"),
+            ["BOOT-INF" | "WEB-INF" | "repository", _, ..]
+            | ["META-INF", "application.xml" | "jboss-service.xml" | "ra.xml"] => {
+                self.signs.insert("java-application");
+            }
             ["Payload", app, "Info.plist"] if has_suffix(app, ".app") => _ = self.signs.insert("ios"),
             ["Package.swift"] | [_, "Package.swift"] => _ = self.signs.insert("swift"),
             [_, "NAMESPACE"] | [_, "R", _] | [_, "Meta", "package.rds"] => _ = self.signs.insert("r"),

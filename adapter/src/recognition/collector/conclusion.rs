@@ -134,23 +134,32 @@ impl Collector<'_> {
 
     /// Syft reads name and version from the file name too and reports a second, wrong package when they differ from
     /// the jar's only `pom.properties`. So the jar gets the name that Maven gives it, if that is plain text; else its
-    /// own file name, if that is known and plain; else one that no artifact has.
+    /// own file name, if that is known and plain; else the one that its manifest gives; else one that no artifact has.
     fn java_name(&self) -> String {
         let suffix = match self.hint {
             ArtifactType::War => "war",
             ArtifactType::Ear => "ear",
             _ => "jar",
         };
+        let named = |name: &str, version: &str| {
+            (is_plain(name) && is_plain(version)).then(|| format!("{name}-{version}.{suffix}"))
+        };
         let mut own = self.own_poms();
-        match (own.next().map(|f| &f.coordinates), own.next()) {
-            (Some(Ok(c)), None) if is_plain(&c.name) && is_plain(&c.version) => {
-                format!("{}-{}.{suffix}", c.name, c.version)
-            }
-            _ => match &self.file_name {
-                Some(name) if is_plain(name) && is_java(name) => name.clone(),
-                _ => format!("{PLACEHOLDER_NAME}.{suffix}"),
-            },
-        }
+        let by_properties = match (own.next().map(|f| &f.coordinates), own.next()) {
+            (Some(Ok(c)), None) => named(&c.name, &c.version),
+            _ => None,
+        };
+        by_properties
+            .or_else(|| {
+                self.file_name
+                    .clone()
+                    .filter(|name| is_plain(name) && is_java(name))
+            })
+            .or_else(|| {
+                let (name, version) = self.java_manifest.as_ref()?;
+                named(name, version)
+            })
+            .unwrap_or_else(|| format!("{PLACEHOLDER_NAME}.{suffix}"))
     }
 
     /// The `pom.properties` of the artifact itself, not of an archive inside.

@@ -5,6 +5,7 @@ use crate::archive::{Container, Entry, EntryKind, EntrySink, Interest};
 use crate::recognition::{Distribution, Form, LayoutLimits, RecognitionError, Recognized, RootFacts};
 use assay_schemas::ArtifactType as Type;
 use assay_schemas::catalog::PartialCode;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// (containers around it, path, content)
@@ -198,6 +199,11 @@ fn a_jar_gets_the_name_that_its_properties_give() {
 #[test]
 fn a_jar_that_does_not_name_itself_gets_its_file_name_or_one_that_no_artifact_has() {
     let manifest: File<'_> = (&[], "META-INF/MANIFEST.MF", b"Implementation-Version: 1.0.4\n");
+    let titled: File<'_> = (
+        &[],
+        "META-INF/MANIFEST.MF",
+        b"Implementation-Title: d\nImplementation-Version: 4\n",
+    );
     let bad: File<'_> = (&[], "META-INF/maven/g/a/pom.properties", b"version=1\n");
     let good: File<'_> = (
         &[],
@@ -207,7 +213,10 @@ fn a_jar_that_does_not_name_itself_gets_its_file_name_or_one_that_no_artifact_ha
     let boot: File<'_> = (&[], "BOOT-INF/lib/c-3.jar", b"PK");
     let library: File<'_> = (&[], "lib/c-3.jar", b"PK");
     let long = format!("{}.jar", "a".repeat(100));
-    let cases: [(Type, &str, &[File<'_>], &str, bool); 10] = [
+    let cases: [(Type, &str, &[File<'_>], &str, bool); 13] = [
+        (Type::Jar, "", &[titled], "d-4.jar", true),
+        (Type::Jar, "", &[titled, good], "a-1.jar", false),
+        (Type::Jar, "b-2.jar", &[titled], "b-2.jar", true),
         (Type::Jar, "", &[manifest], "assay-unnamed.jar", true),
         (Type::Jar, "", &[manifest, bad], "assay-unnamed.jar", true),
         (Type::Jar, "b-2.jar", &[manifest], "b-2.jar", true),
@@ -419,6 +428,34 @@ fn packages_inside_an_archive_are_named_whatever_they_are() {
     assert_eq!(r.form, Form::Archive);
     assert_eq!(purls(&r), ["pkg:conda/a@1?build=0", "pkg:hex/c@1"]);
     assert_eq!(codes(&r), vec![]);
+}
+
+#[test]
+fn copies_of_npm_packages_are_laid_out_and_lookalikes_are_not() {
+    let files: [File<'_>; 4] = [
+        (&[], "package/package.json", br#"{"name":"a","version":"1"}"#),
+        (
+            &[],
+            "package/vendor/b-2/package.json",
+            br#"{"name":"b","version":"2"}"#,
+        ),
+        (
+            &[],
+            "package/vendor/c/package.json",
+            br#"{"name":"x","version":"3"}"#,
+        ),
+        (
+            &[],
+            "package/test/vendor/d/package.json",
+            br#"{"name":"d","version":"4"}"#,
+        ),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let r = feed(dir.path(), Type::Tgz, None, Container::Tar, &files).unwrap();
+    let expected: BTreeSet<&str> = r.expected_files.iter().map(|f| f.location.as_str()).collect();
+    let want = BTreeSet::from(["package/package.json", "package/vendor/b-2/package.json"]);
+    assert_eq!((r.laid_out_files, expected), (2, want));
+    assert!(!dir.path().join("layout/package/vendor/c/package.json").exists());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What names a Maven package: `pom.properties` of a jar, a lone `pom.xml`, Gradle's module metadata, an `ivy.xml`.
 
+use super::headers::{headers, value};
 use super::xml::{attributes, texts};
 use super::{ManifestError, json, text};
 use crate::recognition::identity::{Coordinates, Ecosystem};
@@ -15,6 +16,22 @@ pub fn pom_properties(bytes: &[u8]) -> Result<Coordinates, ManifestError> {
         })
     };
     coordinates(value("groupId"), value("artifactId"), value("version"))
+}
+
+/// Artifact and version by the manifest of a jar whose builder left no properties. The group is not in it.
+///
+/// The title is believed when it is written as an artifact is: in small letters. Else the name of a module of one word.
+pub fn java_manifest(bytes: &[u8]) -> Option<(String, String)> {
+    let headers = headers(bytes).ok()?;
+    let plain = |key: &str, also: &[u8]| {
+        value(&headers, key).filter(|text| {
+            let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || also.contains(&b);
+            text.starts_with(|c: char| c.is_ascii_lowercase()) && text.bytes().all(is_plain)
+        })
+    };
+    let name = plain("Implementation-Title", b"._-").or_else(|| plain("Automatic-Module-Name", b"_-"))?;
+    let version = value(&headers, "Implementation-Version").or_else(|| value(&headers, "Bundle-Version"))?;
+    Some((name.to_owned(), version.to_owned()))
 }
 
 /// Coordinates of the project of a `pom.xml`; group and version may come from its parent.
@@ -81,7 +98,42 @@ fn coordinates(
 
 #[cfg(test)]
 mod tests {
-    use super::{gradle_module, ivy, pom, pom_properties};
+    use super::{gradle_module, ivy, java_manifest, pom, pom_properties};
+
+    #[test]
+    fn manifests_without_properties() {
+        let cases = [
+            (
+                "Manifest-Version: 1.0\r\nImplementation-Title: spring-core\r\nImplementation-Version: 5.3.17\r\n\r\n",
+                Some(("spring-core", "5.3.17")),
+            ),
+            (
+                "Implementation-Title: JUnit\nAutomatic-Module-Name: junit\nImplementation-Version: 4.13.2\n",
+                Some(("junit", "4.13.2")),
+            ),
+            (
+                "Automatic-Module-Name: shop.core\nImplementation-Version: 1\n",
+                None,
+            ),
+            (
+                "Implementation-Title: The Shop\nImplementation-Version: 1\n",
+                None,
+            ),
+            ("Implementation-Title: shop\n", None),
+            (
+                "Implementation-Title: shop\nBundle-Version: 1.0.0\n",
+                Some(("shop", "1.0.0")),
+            ),
+            ("", None),
+        ];
+        for (text, want) in cases {
+            let got = java_manifest(text.as_bytes());
+            let got = got
+                .as_ref()
+                .map(|(name, version)| (name.as_str(), version.as_str()));
+            assert_eq!(got, want, "{text}");
+        }
+    }
 
     #[test]
     fn other_builders() {

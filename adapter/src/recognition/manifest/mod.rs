@@ -40,7 +40,7 @@ pub use gem::gem;
 pub use go::{go_module, module_prefix};
 pub use helm::{MAX_CHART_IMAGES, chart_images, helm};
 pub use hex::hex;
-pub use maven::{gradle_module, ivy, pom, pom_properties};
+pub use maven::{gradle_module, ivy, java_manifest, pom, pom_properties};
 pub use npm::npm;
 pub use nuget::nuget;
 pub use python::python;

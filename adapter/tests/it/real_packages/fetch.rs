@@ -85,10 +85,11 @@ pub(crate) fn file(cache: &Path, kind: Kind, name: &str, version: &str) -> Resul
             .finish()?,
         Kind::Wheel | Kind::Sdist => client("python3", &kept)
             .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest", "."])
+            // What builds a source distribution need not be built from source itself.
             .arg(if kind == Kind::Wheel {
-                "--only-binary=:all:"
+                "--only-binary=:all:".to_owned()
             } else {
-                "--no-binary=:all:"
+                format!("--no-binary={name}")
             })
             .arg(format!("{name}=={version}"))
             .finish()?,

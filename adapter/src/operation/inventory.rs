@@ -213,16 +213,11 @@ fn respond(
             detail: "the archive does not say its own name".to_owned(),
         });
     }
-    if projection.without_distribution > 0 && reasons.iter().all(|r| r.code != PartialCode::DistroUnknown) {
-        let detail = format!(
-            "{} packages name no distribution",
-            projection.without_distribution
-        );
-        reasons.push(PartialReason {
-            code: PartialCode::DistroUnknown,
-            detail,
-        });
-    }
+    settle_distribution(
+        &mut reasons,
+        projection.without_distribution,
+        u64::from(projection.component_count) > projection.components.len() as u64,
+    );
     let mut catalogers: BTreeMap<String, u64> = facts.catalogers.into_iter().map(|name| (name, 0)).collect();
     catalogers.extend(projection.catalogers);
     let distribution = recognized
@@ -271,6 +266,19 @@ fn respond(
         },
         components: projection.components,
     })
+}
+
+/// What host and headers left open may be in the package URLs, and the other way round: those of the document decide,
+/// unless some were cut off.
+fn settle_distribution(reasons: &mut Vec<PartialReason>, without_distribution: u64, is_cut: bool) {
+    if without_distribution == 0 && !is_cut {
+        reasons.retain(|reason| reason.code != PartialCode::DistroUnknown);
+    } else if without_distribution > 0 && reasons.iter().all(|r| r.code != PartialCode::DistroUnknown) {
+        reasons.push(PartialReason {
+            code: PartialCode::DistroUnknown,
+            detail: format!("{without_distribution} packages name no distribution"),
+        });
+    }
 }
 
 /// Most paths in [`CatalogSummary::unyielding_files`].
@@ -349,9 +357,36 @@ fn doubts(form: Form, components: &[Component], unyielding: &[String], unopened:
 
 #[cfg(test)]
 mod tests {
-    use super::{cyclonedx, unyielding};
+    use super::{cyclonedx, settle_distribution, unyielding};
     use crate::recognition::ExpectedFile;
     use assay_schemas::Component;
+    use assay_schemas::catalog::{PartialCode, PartialReason};
+
+    #[test]
+    fn package_urls_decide_whether_a_distribution_is_missing() {
+        let reason = |code| PartialReason {
+            code,
+            detail: String::new(),
+        };
+        for (was_open, without, is_cut, want) in [
+            (false, 0, false, false),
+            (true, 0, false, false),
+            (true, 0, true, true),
+            (true, 1, false, true),
+            (false, 1, false, true),
+            (false, 0, true, false),
+        ] {
+            let mut reasons = vec![reason(PartialCode::IdentityUnknown)];
+            reasons.extend(was_open.then(|| reason(PartialCode::DistroUnknown)));
+            settle_distribution(&mut reasons, without, is_cut);
+            let distro = reasons
+                .iter()
+                .filter(|reason| reason.code == PartialCode::DistroUnknown)
+                .count();
+            assert_eq!(distro, usize::from(want), "{was_open} {without} {is_cut}");
+            assert_eq!(reasons.len(), 1 + distro, "other reasons stay");
+        }
+    }
 
     #[test]
     fn only_what_the_cataloguers_found_shows_that_they_looked() {

@@ -1,4 +1,4 @@
-//! Manifests that are programs: a CocoaPods specification and a Conan recipe. Nothing is run; only what is assigned as
+//! Manifests that are programs: a `CocoaPods` specification and a Conan recipe. Nothing is run; only what is assigned as
 //! a plain string is believed.
 
 use super::{ManifestError, json, text};

@@ -290,22 +290,17 @@ fn respond(
         &unyielding,
         inspection.unopened,
     ));
-    if recognized.is_unnamed_jar && !projection.components.iter().any(is_the_artifact) {
+    if recognized.is_unnamed_jar && !projection.components.iter().any(is_the_named_artifact) {
         reasons.push(PartialReason {
             code: PartialCode::IdentityUnknown,
             detail: "the archive does not say its own name".to_owned(),
         });
     }
-    if projection.without_distribution > 0 && reasons.iter().all(|r| r.code != PartialCode::DistroUnknown) {
-        let detail = format!(
-            "{} packages name no distribution",
-            projection.without_distribution
-        );
-        reasons.push(PartialReason {
-            code: PartialCode::DistroUnknown,
-            detail,
-        });
-    }
+    settle_distribution(
+        &mut reasons,
+        projection.without_distribution,
+        u64::from(projection.component_count) > projection.components.len() as u64,
+    );
     let mut catalogers: BTreeMap<String, u64> = facts.catalogers.into_iter().map(|name| (name, 0)).collect();
     catalogers.extend(projection.catalogers);
     let distribution = recognized
@@ -356,6 +351,19 @@ fn respond(
     })
 }
 
+/// What host and headers left open may be in the package URLs, and the other way round: those of the document decide,
+/// unless some were cut off.
+fn settle_distribution(reasons: &mut Vec<PartialReason>, without_distribution: u64, is_cut: bool) {
+    if without_distribution == 0 && !is_cut {
+        reasons.retain(|reason| reason.code != PartialCode::DistroUnknown);
+    } else if without_distribution > 0 && reasons.iter().all(|r| r.code != PartialCode::DistroUnknown) {
+        reasons.push(PartialReason {
+            code: PartialCode::DistroUnknown,
+            detail: format!("{without_distribution} packages name no distribution"),
+        });
+    }
+}
+
 /// Most paths in [`CatalogSummary::unyielding_files`].
 const MAX_UNYIELDING: usize = 64;
 
@@ -387,9 +395,11 @@ fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String
         .collect()
 }
 
-/// Whether a component is the artifact itself and not something inside it.
-fn is_the_artifact(component: &Component) -> bool {
-    component.locations.iter().any(|location| location == "/")
+/// Whether a component is the artifact itself and not something inside it, in a group that is more than its name
+/// repeated: this is what the cataloguer says of a jar of which it knows none.
+fn is_the_named_artifact(component: &Component) -> bool {
+    component.namespace.as_ref() != Some(&component.name)
+        && component.locations.iter().any(|location| location == "/")
 }
 
 /// Whether a component is the Conda package that the artifact's index names.
@@ -430,9 +440,36 @@ fn doubts(form: Form, components: &[Component], unyielding: &[String], unopened:
 
 #[cfg(test)]
 mod tests {
-    use super::{cyclonedx, unyielding};
+    use super::{cyclonedx, settle_distribution, unyielding};
     use crate::recognition::ExpectedFile;
     use assay_schemas::Component;
+    use assay_schemas::catalog::{PartialCode, PartialReason};
+
+    #[test]
+    fn package_urls_decide_whether_a_distribution_is_missing() {
+        let reason = |code| PartialReason {
+            code,
+            detail: String::new(),
+        };
+        for (was_open, without, is_cut, want) in [
+            (false, 0, false, false),
+            (true, 0, false, false),
+            (true, 0, true, true),
+            (true, 1, false, true),
+            (false, 1, false, true),
+            (false, 0, true, false),
+        ] {
+            let mut reasons = vec![reason(PartialCode::IdentityUnknown)];
+            reasons.extend(was_open.then(|| reason(PartialCode::DistroUnknown)));
+            settle_distribution(&mut reasons, without, is_cut);
+            let distro = reasons
+                .iter()
+                .filter(|reason| reason.code == PartialCode::DistroUnknown)
+                .count();
+            assert_eq!(distro, usize::from(want), "{was_open} {without} {is_cut}");
+            assert_eq!(reasons.len(), 1 + distro, "other reasons stay");
+        }
+    }
 
     #[test]
     fn only_what_the_cataloguers_found_shows_that_they_looked() {

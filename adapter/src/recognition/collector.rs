@@ -2,13 +2,14 @@
 
 mod conclusion;
 
-use super::conda::CondaSeen;
+use super::candidate::Candidate;
+use super::conda::{self, CondaSeen};
 use super::distribution::Distribution;
 use super::identity::Coordinates;
 use super::interest::{self, Bundled, Wanted};
 use super::layout::{Layout, LayoutLimits, Writing};
 use super::manifest::{self, MAX_MANIFEST_BYTES, ManifestError};
-use super::unit::{Candidate, Unit};
+use super::unit::Unit;
 use super::{ExpectedFile, MAX_EXPECTED_FILES, MAX_IDENTITIES};
 use crate::archive::{Container, Entry, EntryKind, EntrySink, Interest};
 use assay_schemas::ArtifactType;
@@ -45,6 +46,10 @@ pub struct Collector<'a> {
     /// Manifests of candidates that are laid out and that a cataloguer reads: location to layout path. A component
     /// must come of each one that gives an identity.
     provable: BTreeMap<String, String>,
+    /// Images that charts name, by the location of the chart's directory.
+    chart_images: BTreeMap<String, BTreeSet<String>>,
+    /// Artifact and version by the manifest of the outermost Java archive.
+    java_manifest: Option<(String, String)>,
     current: Option<Current>,
     /// Whether Syft gets the file that was announced last.
     handed_on: bool,
@@ -104,6 +109,8 @@ impl<'a> Collector<'a> {
             alpine_db: String::new(),
             expected: Vec::new(),
             provable: BTreeMap::new(),
+            chart_images: BTreeMap::new(),
+            java_manifest: None,
             current: None,
             handed_on: false,
         }
@@ -175,8 +182,36 @@ impl<'a> Collector<'a> {
                 package.coordinates
             }),
             Candidate::CondaIndex => {
-                self.conda.index(&current.unit, bytes);
+                let package = conda::package_unit(&current.unit).to_owned();
+                if package.is_empty() {
+                    self.conda.index(&current.unit, bytes);
+                    return;
+                }
+                // It counts as one more index of the package around it, too.
+                current.unit = package;
+                let coordinates = manifest::conda_index(&bytes)
+                    .map_err(|_| ManifestError::Malformed {
+                        format: "conda index",
+                    })
+                    .and_then(|facts| facts.coordinates());
+                self.conda.index(&current.location, bytes);
+                coordinates
+            }
+            Candidate::ChartValues => {
+                self.note_images(&current.location, &bytes);
                 return;
+            }
+            Candidate::JavaManifest => {
+                self.java_manifest = manifest::java_manifest(&bytes);
+                return;
+            }
+            Candidate::Cran => manifest::cran(&bytes),
+            Candidate::Hex => manifest::hex(&bytes),
+            Candidate::Podspec => manifest::podspec(&bytes),
+            Candidate::Conanfile => manifest::conanfile(&bytes),
+            Candidate::AndroidVersion => {
+                let path = current.location.rsplit("!/").next().unwrap_or_default();
+                manifest::android_version(path, &bytes)
             }
             Candidate::CondaMetadata => {
                 self.conda.metadata(bytes);
@@ -191,13 +226,23 @@ impl<'a> Collector<'a> {
         });
     }
 
+    /// Notes the images that the chart's values at `location` name. Values are read for this alone, so that those which
+    /// cannot be read take nothing away.
+    fn note_images(&mut self, location: &str, values: &[u8]) {
+        if let (Some((chart, _)), Ok(images)) = (location.rsplit_once('/'), manifest::chart_images(values))
+            && self.chart_images.len() < MAX_UNITS
+        {
+            self.chart_images.insert(chart.to_owned(), images);
+        }
+    }
+
     /// Notes a laid out manifest of which the cataloguers must make a component.
     fn note_proof(&mut self, current: &Current) {
         let Some(writing) = &current.writing else {
             return;
         };
         let is_named = match current.bundled {
-            Some(Bundled::Npm) => manifest::npm(&current.captured).is_ok(),
+            Some(Bundled::Npm | Bundled::NpmCopy) => manifest::npm(&current.captured).is_ok(),
             Some(Bundled::Python) => manifest::python(&current.captured).is_ok(),
             None => false,
         };
@@ -377,6 +422,12 @@ impl EntrySink for Collector<'_> {
         if !current.decided {
             self.decide(&mut current)?;
         }
+        if current.bundled == Some(Bundled::NpmCopy) && !is_copy(&current) {
+            if let Some(writing) = current.writing.take() {
+                self.layout.discard(&writing)?;
+            }
+            current.bundled = None;
+        }
         self.note_proof(&current);
         if let Some(candidate) = current.candidate {
             self.read_candidate(&mut current, candidate);
@@ -401,6 +452,12 @@ impl EntrySink for Collector<'_> {
             self.uncounted += 1;
         }
     }
+}
+
+/// Whether a manifest is that of a copy of the package that it names.
+fn is_copy(current: &Current) -> bool {
+    manifest::npm(&current.captured)
+        .is_ok_and(|package| interest::is_copy_of(&current.location, &package.name))
 }
 
 fn is_java(name: &str) -> bool {

@@ -30,6 +30,17 @@ pub(super) fn is_part(name: &str, prefix: &str) -> bool {
         .is_some_and(|id| !id.is_empty())
 }
 
+/// The container that is the package when there is an index in `unit`: the one around the `info` archive of version 2,
+/// else `unit` itself.
+pub(super) fn package_unit(unit: &str) -> &str {
+    let (around, name) = unit.rsplit_once("!/").unwrap_or(("", unit));
+    if is_part(name, "info-") && !name.contains('/') {
+        around
+    } else {
+        unit
+    }
+}
+
 impl CondaSeen {
     /// Notes an entry of the outermost container.
     pub(super) fn outer(&mut self, entry: &Entry<'_>) {
@@ -49,7 +60,7 @@ impl CondaSeen {
     /// Notes an `info/index.json` in the container `unit`.
     pub(super) fn index(&mut self, unit: &str, bytes: Vec<u8>) {
         self.indexes = self.indexes.saturating_add(1);
-        if unit.is_empty() || (is_part(unit, "info-") && !unit.contains('/')) {
+        if package_unit(unit).is_empty() {
             self.own_indexes = self.own_indexes.saturating_add(1);
             self.own_index.get_or_insert_with(|| bytes.clone());
         }

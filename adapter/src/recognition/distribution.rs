@@ -125,12 +125,15 @@ pub fn of_rpm(origin: &RpmOrigin<'_>) -> Option<Distribution> {
             "azl" => "azurelinux",
             "cm" if who.contains("mariner") || who.contains("microsoft") => "mariner",
             "el" => el_rebuild(&who)?,
+            // `lp154` is Leap 15.4.
+            "lp" if number.len() == 3 => "opensuse-leap",
             _ => continue,
         };
         // Amazon Linux 2023 has `amzn2023`, Amazon Linux 1 `amzn1`, which os-release calls 2018.03.
         let version = match (id, number) {
             ("amzn", "1") => "2018.03".to_owned(),
             ("mariner" | "azurelinux", n) => format!("{n}.0"),
+            ("opensuse-leap", n) => format!("{}.{}", n.get(..2)?, n.get(2..)?),
             (_, n) => n.to_owned(),
         };
         return Distribution::new(id, &version);
@@ -205,6 +208,8 @@ mod tests {
             ("3", "Oracle America", ".el7", Some("ol-7")),
             ("1.azl3", "Microsoft Corporation", "", Some("azurelinux-3.0")),
             ("1", "", "", None),
+            ("lp154.2.1", "openSUSE", "", Some("opensuse-leap-15.4")),
+            ("lp15.1", "openSUSE", "", None),
         ];
         for (release, vendor, dist_tag, want) in cases {
             let origin = RpmOrigin {

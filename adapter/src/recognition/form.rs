@@ -9,6 +9,7 @@ const LAYOUT: &[&str] = &[
     "directory",
     "javascript-package-cataloger",
     "php-composer-installed-cataloger",
+    "conan-info-cataloger",
 ];
 
 /// The same with the reader of Conda's indexes: for a package that no client declared, whose other files are looked at
@@ -17,6 +18,7 @@ pub(super) const UNDECLARED_CONDA: &[&str] = &[
     "directory",
     "javascript-package-cataloger",
     "php-composer-installed-cataloger",
+    "conan-info-cataloger",
     "conda-meta-cataloger",
 ];
 
@@ -87,9 +89,60 @@ pub enum Form {
     PubPackage,
     /// An Ansible collection.
     AnsibleCollection,
+    /// An Ansible role.
+    AnsibleRole,
+    /// A Hex package.
+    HexPackage,
+    /// An R package, source or binary.
+    RPackage,
+    /// A Terraform provider: its executable.
+    TerraformProvider,
+    /// Source of a Terraform module.
+    TerraformModule,
+    /// Source of a Swift package.
+    SwiftPackage,
+    /// Source of a pod.
+    CocoaPod,
+    /// A Conan package or recipe.
+    ConanPackage,
 }
 
 impl Form {
+    /// Every form.
+    pub const ALL: &'static [Self] = &[
+        Self::Archive,
+        Self::Opaque,
+        Self::Manifest,
+        Self::JavaArchive,
+        Self::AndroidLibrary,
+        Self::AndroidPackage,
+        Self::IosPackage,
+        Self::NpmPackage,
+        Self::PythonWheel,
+        Self::PythonSdist,
+        Self::PythonEgg,
+        Self::RustCrate,
+        Self::GoModule,
+        Self::RubyGem,
+        Self::NugetPackage,
+        Self::HelmChart,
+        Self::DebPackage,
+        Self::RpmPackage,
+        Self::AlpinePackage,
+        Self::CondaPackage,
+        Self::ComposerPackage,
+        Self::PubPackage,
+        Self::AnsibleCollection,
+        Self::AnsibleRole,
+        Self::HexPackage,
+        Self::RPackage,
+        Self::TerraformProvider,
+        Self::TerraformModule,
+        Self::SwiftPackage,
+        Self::CocoaPod,
+        Self::ConanPackage,
+    ];
+
     /// The text of `summary.recognizedAs`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -116,6 +169,14 @@ impl Form {
             Self::ComposerPackage => "composer-package",
             Self::PubPackage => "pub-package",
             Self::AnsibleCollection => "ansible-collection",
+            Self::AnsibleRole => "ansible-role",
+            Self::HexPackage => "hex-package",
+            Self::RPackage => "r-package",
+            Self::TerraformProvider => "terraform-provider",
+            Self::TerraformModule => "terraform-module",
+            Self::SwiftPackage => "swift-package",
+            Self::CocoaPod => "cocoapod",
+            Self::ConanPackage => "conan-package",
         }
     }
 
@@ -173,5 +234,21 @@ impl Form {
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Form;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_form_stands_in_the_list_once_and_has_a_text_of_its_own() {
+        let names: BTreeSet<&str> = Form::ALL.iter().map(|form| form.as_str()).collect();
+        assert_eq!(names.len(), Form::ALL.len());
+        let last = Form::ALL.iter().max().copied();
+        assert_eq!(last, Some(Form::ConanPackage), "the last of the enumeration");
+        assert!(Form::ALL.is_sorted());
+        assert_eq!(Form::ALL.len(), 1 + Form::ConanPackage as usize);
     }
 }

@@ -2,12 +2,25 @@
 
 use super::manifest::ManifestError;
 use packageurl::PackageUrl;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::str::FromStr;
 
 /// Longest package URL that is reported, bytes; the wire's cap is 2,048 code points.
 pub const MAX_PURL_BYTES: usize = 2048;
+/// What stands escaped in the version of a package URL.
+const VERSION_ESCAPES: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
 /// Longest namespace, name or version that is believed, bytes; the wire's caps are 512 code points.
 pub const MAX_FIELD_BYTES: usize = 512;
+
+/// Property of a component whose package URL says less than its manifest.
+pub const IDENTITY_PRECISION: &str = "assay:identity:precision";
+/// Start of the properties of a chart that name the images of its default values; a number follows.
+pub const CHART_IMAGE: &str = "assay:helm:image:";
 
 /// The package ecosystems whose manifests are read. The text is the purl type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,33 +30,42 @@ pub enum Ecosystem {
     Ansible,
     Apk,
     Cargo,
+    Cocoapods,
     Composer,
+    Conan,
     Conda,
+    Cran,
     Deb,
     Gem,
     Golang,
     Helm,
+    Hex,
     Maven,
     Npm,
     Nuget,
     Pub,
     Pypi,
     Rpm,
+    Terraform,
 }
 
 impl Ecosystem {
     /// The purl type; `generic` where none is registered.
     pub const fn purl_type(self) -> &'static str {
         match self {
-            Self::Ansible => "generic",
+            Self::Ansible | Self::Terraform => "generic",
             Self::Apk => "apk",
             Self::Cargo => "cargo",
+            Self::Cocoapods => "cocoapods",
             Self::Composer => "composer",
+            Self::Conan => "conan",
             Self::Conda => "conda",
+            Self::Cran => "cran",
             Self::Deb => "deb",
             Self::Gem => "gem",
             Self::Golang => "golang",
             Self::Helm => "helm",
+            Self::Hex => "hex",
             Self::Maven => "maven",
             Self::Npm => "npm",
             Self::Nuget => "nuget",
@@ -53,10 +75,19 @@ impl Ecosystem {
         }
     }
 
+    /// Properties of every component of this ecosystem: without a package URL type of its own a name is the name of
+    /// anything.
+    fn remarks(self) -> Vec<(String, String)> {
+        match self.purl_type() {
+            "generic" => vec![(IDENTITY_PRECISION.to_owned(), "low".to_owned())],
+            _ => Vec::new(),
+        }
+    }
+
     /// The `CycloneDX` component type.
     pub const fn component_type(self) -> &'static str {
         match self {
-            Self::Helm => "application",
+            Self::Helm | Self::Terraform => "application",
             _ => "library",
         }
     }
@@ -117,12 +148,16 @@ impl Coordinates {
         if let Some(namespace) = &self.namespace {
             purl.with_namespace(namespace.as_str()).map_err(invalid)?;
         }
-        purl.with_version(self.version.as_str()).map_err(invalid)?;
         for (key, value) in &self.qualifiers {
             purl.add_qualifier(*key, value.as_str()).map_err(invalid)?;
         }
         purl.validate().map_err(invalid)?;
-        let text = purl.to_string();
+        // Written by ourselves: the crate leaves a slash in a version as it is, and then reads it as one of the path.
+        let version = utf8_percent_encode(&self.version, VERSION_ESCAPES);
+        let text = match purl.to_string().split_once('?') {
+            Some((path, qualifiers)) => format!("{path}@{version}?{qualifiers}"),
+            None => format!("{purl}@{version}"),
+        };
         if text.len() > MAX_PURL_BYTES {
             return Err(ManifestError::FieldTooLong {
                 field: "purl",
@@ -137,6 +172,7 @@ impl Coordinates {
     pub fn identify(self, location: String) -> Result<Identity, ManifestError> {
         Ok(Identity {
             purl: self.purl()?,
+            properties: self.ecosystem.remarks(),
             kind: self.ecosystem.component_type(),
             namespace: self.namespace,
             name: self.name,
@@ -182,6 +218,8 @@ pub struct Identity {
     pub location: String,
     /// Whose manifest it was.
     pub ecosystem: Ecosystem,
+    /// What else the component is to say: names and values of properties.
+    pub properties: Vec<(String, String)>,
 }
 
 /// How a component of the engine relates to an [`Identity`].
@@ -290,6 +328,29 @@ mod tests {
             let c = Coordinates::new(ecosystem, Some(name), Some(version)).unwrap();
             let c = c.in_namespace(namespace.unwrap_or_default()).unwrap();
             assert_eq!(c.purl().unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn a_package_url_with_any_text_in_it_is_that_of_its_identity() {
+        for odd in [
+            "1:2/3", "a/b", "/", "1@2", "a%2Fb", "1?x=y", "1#z", "1+2", "1&2", "~1^2", "é", "a!b", "1=2",
+            "a//b",
+        ] {
+            for (name, version) in [("a", odd), (odd, "1"), (odd, odd)] {
+                let identity = Coordinates::new(Ecosystem::Deb, Some(name), Some(version))
+                    .and_then(|c| c.in_namespace("debian"))
+                    .and_then(|c| c.identify(String::new()));
+                let Ok(identity) = identity else {
+                    continue;
+                };
+                assert_eq!(
+                    identity.relation(&identity.purl),
+                    Relation::Same,
+                    "{}",
+                    identity.purl
+                );
+            }
         }
     }
 

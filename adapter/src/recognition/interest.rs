@@ -114,10 +114,29 @@ const PACKAGES: &[&str] = &[
     "**/*.rpm",
 ];
 
-/// Installed npm packages. A `package.json` elsewhere is the source of something, not a package that is there.
+/// Installed npm packages.
 const BUNDLED: &[&str] = &[
     "**/node_modules/*/package.json",
     "**/node_modules/@*/*/package.json",
+];
+
+/// Where copies of npm packages are kept by hand. A `package.json` elsewhere is the source of something.
+const VENDORED: &[&str] = &[
+    "**/{vendor,vendors,vendored,third_party,third-party,thirdparty,3rdparty,external}/**/package.json",
+    "**/{bower_components,jspm_packages,web_modules,labextensions}/**/package.json",
+];
+
+/// Names of directories in which packages are made up for tests.
+const MADE_UP: &[&str] = &[
+    "test",
+    "tests",
+    "__tests__",
+    "testdata",
+    "fixture",
+    "fixtures",
+    "spec",
+    "example",
+    "examples",
 ];
 
 /// Where distributions put language packages that belong to the operating system package around them. The
@@ -145,13 +164,14 @@ fn set(globs: &[&str]) -> GlobSet {
 static READ_SET: LazyLock<GlobSet> = LazyLock::new(|| set(READ));
 static PACKAGE_SET: LazyLock<GlobSet> = LazyLock::new(|| set(PACKAGES));
 static BUNDLED_SET: LazyLock<GlobSet> = LazyLock::new(|| set(BUNDLED));
+static VENDORED_SET: LazyLock<GlobSet> = LazyLock::new(|| set(VENDORED));
 static DISTRIBUTED_SET: LazyLock<GlobSet> = LazyLock::new(|| set(DISTRIBUTED));
 
 /// What to do with the file at `path` of its container.
 pub(super) fn wanted(path: &str) -> Wanted {
     if PACKAGE_SET.is_match(path) {
         Wanted::Package
-    } else if READ_SET.is_match(path) || BUNDLED_SET.is_match(path) {
+    } else if READ_SET.is_match(path) || bundled(path).is_some() {
         Wanted::File
     } else {
         Wanted::IfExecutable
@@ -168,6 +188,8 @@ pub(super) fn is_package(path: &str) -> bool {
 pub(super) enum Bundled {
     /// Below `node_modules`.
     Npm,
+    /// Possibly a copy of an npm package: see [`is_copy_of`].
+    NpmCopy,
     /// Beside the modules that it installed.
     Python,
 }
@@ -176,11 +198,29 @@ pub(super) enum Bundled {
 pub(super) fn bundled(path: &str) -> Option<Bundled> {
     if BUNDLED_SET.is_match(path) {
         Some(Bundled::Npm)
+    } else if VENDORED_SET.is_match(path) && path.split('/').all(|part| !MADE_UP.contains(&part)) {
+        Some(Bundled::NpmCopy)
     } else if path.ends_with(".dist-info/METADATA") {
         Some(Bundled::Python)
     } else {
         None
     }
+}
+
+/// Whether the `package.json` at `path` lies in a directory that is called like the package, as a copy of it does.
+pub(super) fn is_copy_of(path: &str, name: &str) -> bool {
+    let directory = path.rsplit('/').nth(1).unwrap_or_default();
+    directory
+        .strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', '.', '_']))
+}
+
+/// Every glob of this module, in an order that does not change.
+pub(super) fn globs() -> impl Iterator<Item = &'static str> {
+    [READ, PACKAGES, BUNDLED, VENDORED, MADE_UP, DISTRIBUTED]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// Whether a file of an operating system package belongs to the distribution's own language packages.
@@ -210,11 +250,11 @@ pub(super) fn is_executable(start: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUNDLED, DISTRIBUTED, PACKAGES, READ, Wanted, is_distributed, is_executable, wanted};
+    use super::{Wanted, globs, is_copy_of, is_distributed, is_executable, wanted};
 
     #[test]
     fn every_glob_is_valid() {
-        for glob in [READ, PACKAGES, BUNDLED, DISTRIBUTED].concat() {
+        for glob in globs() {
             assert!(globset::Glob::new(glob).is_ok(), "{glob}");
         }
     }
@@ -230,12 +270,31 @@ mod tests {
             ("node_modules/@s/a/package.json", Wanted::File),
             ("node_modules/a/dist/package.json", Wanted::IfExecutable),
             ("package.json", Wanted::IfExecutable),
+            ("package/vendor/a/package.json", Wanted::File),
+            ("a/bower_components/b/package.json", Wanted::File),
+            ("package/test/vendor/a/package.json", Wanted::IfExecutable),
+            ("package/src/a/package.json", Wanted::IfExecutable),
             ("WEB-INF/lib/a.jar", Wanted::Package),
             ("pool/a_1.deb", Wanted::Package),
             ("src/main.rs", Wanted::IfExecutable),
         ];
         for (path, want) in cases {
             assert_eq!(wanted(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_copy_lies_in_a_directory_of_its_name() {
+        for (path, name, want) in [
+            ("vendor/jquery/package.json", "jquery", true),
+            ("vendor/jquery-3.5.1/package.json", "jquery", true),
+            ("vendor/@s/a/package.json", "a", true),
+            ("vendor/jquery-ui/package.json", "jquery-ui", true),
+            ("vendor/jqueryui/package.json", "jquery", false),
+            ("vendor/acme/site/package.json", "theme", false),
+            ("package.json", "a", false),
+        ] {
+            assert_eq!(is_copy_of(path, name), want, "{path}");
         }
     }
 

@@ -9,8 +9,10 @@
 //!
 //! **Invariant:** this module starts no process and believes no manifest: what an artifact says is data.
 
+mod candidate;
 mod collector;
 mod conda;
+pub mod configuration;
 pub mod distribution;
 pub mod form;
 pub mod identity;

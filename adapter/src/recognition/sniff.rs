@@ -8,11 +8,19 @@ pub(super) const MAX_SNIFF_BYTES: u64 = 32 * 1024 * 1024;
 /// Lines that the line-based rules look at.
 const MAX_LINES: usize = 20_000;
 
+/// Gradle's module metadata, which has the name of its module, not a fixed one.
+pub(super) const GRADLE_MODULE: &str = "module-metadata.module";
+/// Ivy's description of a module.
+pub(super) const IVY: &str = "ivy.xml";
+/// Manifests that no cataloguer reads.
+pub(super) const UNCATALOGED: &[&str] = &[GRADLE_MODULE, IVY];
+
 /// The file name that a manifest of this content has, or `None` when it is nothing known.
 pub(super) fn manifest_name(bytes: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match text.trim_start().chars().next()? {
+        '{' if text.trim_start().starts_with("{\"1.2.0\",") => Some("rebar.lock"),
         '{' => json_name(text),
         '<' => xml_name(text),
         _ => lines_name(text),
@@ -41,6 +49,8 @@ fn json_name(text: &str) -> Option<&'static str> {
             "Package.resolved"
         } else if has("version") && (has("specifiers") || has("npm") || has("jsr")) {
             "deno.lock"
+        } else if has("formatVersion") && has("component") && has("variants") {
+            GRADLE_MODULE
         } else if has("graph_lock") {
             "conan.lock"
         } else if has("name") && has("version") && !has("bomFormat") && !has("spdxVersion") {
@@ -52,12 +62,16 @@ fn json_name(text: &str) -> Option<&'static str> {
 }
 
 fn xml_name(text: &str) -> Option<&'static str> {
-    let is_pom = text
-        .get(..text.len().min(4096))
-        .unwrap_or(text)
-        .contains("<project")
-        && (text.contains("<modelVersion>") || text.contains("<artifactId>"));
-    is_pom.then_some("pom.xml")
+    let start = text.get(..text.len().min(4096)).unwrap_or(text);
+    let is_pom =
+        start.contains("<project") && (text.contains("<modelVersion>") || text.contains("<artifactId>"));
+    if is_pom {
+        Some("pom.xml")
+    } else if start.contains("<ivy-module") {
+        Some(IVY)
+    } else {
+        None
+    }
 }
 
 fn lines_name(text: &str) -> Option<&'static str> {
@@ -80,6 +94,17 @@ fn lines_name(text: &str) -> Option<&'static str> {
         "pubspec.lock"
     } else if starts("provider \"registry.") {
         ".terraform.lock.hcl"
+    } else if has("%{") && lines.iter().any(|l| l.contains(": {:hex, :")) {
+        "mix.lock"
+    } else if starts("[{<<\"") {
+        "rebar.lock"
+    } else if (has("[requires]") || has("[generators]")) && lines.iter().any(|l| is_conan_reference(l)) {
+        "conanfile.txt"
+    } else if starts("name:")
+        && has("environment:")
+        && lines.iter().any(|l| l.trim_start().starts_with("sdk:"))
+    {
+        "pubspec.yaml"
     } else if is_go_mod(&lines) {
         "go.mod"
     } else if is_requirements(&lines) {
@@ -101,6 +126,19 @@ fn toml_lock_name(lines: &[&str]) -> &'static str {
     } else {
         "Cargo.lock"
     }
+}
+
+/// `name/version`, with or without `@user/channel`.
+fn is_conan_reference(line: &str) -> bool {
+    line.split_once('/').is_some_and(|(name, version)| {
+        let is_word = |text: &str| {
+            !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b))
+        };
+        is_word(name) && version.split(['@', '#']).next().is_some_and(is_word)
+    })
 }
 
 fn is_go_mod(lines: &[&str]) -> bool {
@@ -198,6 +236,31 @@ mod tests {
                 Some("pom.xml"),
             ),
             ("<html></html>", None),
+            (
+                "<ivy-module version=\"2.0\"><info organisation=\"g\"/></ivy-module>",
+                Some("ivy.xml"),
+            ),
+            (
+                r#"{"formatVersion":"1.1","component":{},"variants":[]}"#,
+                Some("module-metadata.module"),
+            ),
+            (
+                "%{\n  \"plug\": {:hex, :plug, \"1.3.4\", \"b42\", [:mix], []},\n}\n",
+                Some("mix.lock"),
+            ),
+            (
+                "{\"1.2.0\",\n[{<<\"cowlib\">>,{pkg,<<\"cowlib\">>,<<\"2.7.3\">>},1}]}.\n",
+                Some("rebar.lock"),
+            ),
+            (
+                "[requires]\nzlib/1.2.11\n\n[generators]\ncmake\n",
+                Some("conanfile.txt"),
+            ),
+            ("[requires]\nnothing\n", None),
+            (
+                "name: http\nversion: 0.13.0\nenvironment:\n  sdk: \">=2.12.0\"\n",
+                Some("pubspec.yaml"),
+            ),
             ("hello\n", None),
             ("", None),
         ];

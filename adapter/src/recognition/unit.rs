@@ -1,114 +1,17 @@
 //! What one container of the artifact shows: which manifests it has, and so what it is.
 
+use super::candidate::{Candidate, has_suffix};
 use super::conda;
 use super::form::Form;
-use super::manifest::module_prefix;
+use super::manifest::{is_terraform_provider, module_prefix};
 use crate::archive::Container;
 use assay_schemas::ArtifactType;
 use std::collections::BTreeSet;
 
-/// A file whose content names a package.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Candidate {
-    Npm,
-    Wheel,
-    Sdist,
-    Egg,
-    Cargo,
-    Nuspec,
-    Gem,
-    Helm,
-    PomProperties,
-    DebControl,
-    Alpine,
-    Composer,
-    Pub,
-    Ansible,
-    CondaIndex,
-    CondaMetadata,
-}
+/// Most packages of which one container can be made.
+const MAX_PREFIXES: usize = 4096;
 
-impl Candidate {
-    /// What the file at `path` could name, by its place alone.
-    ///
-    /// `around` is the name of the nearest container, `hint` the type of that container.
-    pub(super) fn of(container: Container, path: &str, around: &str, hint: ArtifactType) -> Option<Self> {
-        let parts: Vec<&str> = path.split('/').collect();
-        let is_tar = container == Container::Tar;
-        let is_zip = container == Container::Zip;
-        Some(match parts.as_slice() {
-            ["info", "index.json"] => Self::CondaIndex,
-            ["metadata.json"] if is_zip => Self::CondaMetadata,
-            ["metadata.gz" | "metadata"] if is_tar => Self::Gem,
-            ["control"] if is_tar && around.starts_with("control.tar") => Self::DebControl,
-            [".PKGINFO"] if is_tar => Self::Alpine,
-            ["MANIFEST.json"] if is_tar => Self::Ansible,
-            ["pubspec.yaml"] if is_tar => Self::Pub,
-            ["EGG-INFO", "PKG-INFO"] if is_zip => Self::Egg,
-            ["META-INF", "maven", _, _, "pom.properties"] if is_zip => Self::PomProperties,
-            [name] if is_zip && has_suffix(name, ".nuspec") => Self::Nuspec,
-            [dir, "METADATA"] if is_zip && dir.ends_with(".dist-info") => Self::Wheel,
-            ["composer.json"] | [_, "composer.json"] => Self::Composer,
-            // npm drops the first component, whatever it is.
-            [top, "package.json"] if is_tar && (*top == "package" || hint == ArtifactType::Tgz) => Self::Npm,
-            [top, "package.json"] if is_zip && (*top == "package" || ends_in_version(top)) => Self::Npm,
-            [_, "Chart.yaml"] | [_, "charts", _, "Chart.yaml"] if is_tar => Self::Helm,
-            [_, "Cargo.toml"] if is_tar => Self::Cargo,
-            [_, "PKG-INFO"] => Self::Sdist,
-            _ => return None,
-        })
-    }
-
-    /// Whether the cataloguers read this very file where the layout has it.
-    ///
-    /// Not the source distribution's `PKG-INFO`: Python's reader looks for it in an `.egg-info` only. A wheel's
-    /// `METADATA` is expected wherever it is.
-    pub(super) const fn is_cataloged(self) -> bool {
-        matches!(self, Self::Npm | Self::Pub)
-    }
-
-    /// The form whose identity this candidate gives; a candidate of another form is only a file.
-    pub(super) const fn form(self) -> Option<Form> {
-        Some(match self {
-            Self::Npm => Form::NpmPackage,
-            Self::Wheel => Form::PythonWheel,
-            Self::Sdist => Form::PythonSdist,
-            Self::Egg => Form::PythonEgg,
-            Self::Cargo => Form::RustCrate,
-            Self::Nuspec => Form::NugetPackage,
-            Self::Gem => Form::RubyGem,
-            Self::Helm => Form::HelmChart,
-            Self::PomProperties => Form::JavaArchive,
-            Self::Alpine => Form::AlpinePackage,
-            Self::Composer => Form::ComposerPackage,
-            Self::Pub => Form::PubPackage,
-            Self::Ansible => Form::AnsibleCollection,
-            // Their container is another one than the package.
-            Self::DebControl | Self::CondaIndex | Self::CondaMetadata => return None,
-        })
-    }
-}
-
-/// Whether a directory is called like `name-1.2.3`, as the only directory of a packed package is.
-fn ends_in_version(name: &str) -> bool {
-    name.match_indices('-').any(|(at, _)| {
-        let version = name.get(at + 1..).unwrap_or_default();
-        let major = version.split('.').next().unwrap_or_default();
-        at > 0
-            && major.len() < version.len()
-            && !major.is_empty()
-            && major.bytes().all(|b| b.is_ascii_digit())
-    })
-}
-
-fn has_suffix(name: &str, suffix: &str) -> bool {
-    name.len()
-        .checked_sub(suffix.len())
-        .and_then(|at| name.get(at..))
-        .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
-}
-
-/// The directory that every file so far lies below: `module@version`, or the only one at the top.
+/// The only directory at the top so far.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 enum Prefix {
     #[default]
@@ -128,6 +31,28 @@ impl Prefix {
     }
 }
 
+/// The `module@version` directories of a container of Go modules.
+#[derive(Debug, Default, Clone)]
+struct GoModules {
+    prefixes: BTreeSet<String>,
+    /// There is something else, too.
+    is_mixed: bool,
+    /// Files of modules beyond [`MAX_PREFIXES`].
+    uncounted: u64,
+}
+
+impl GoModules {
+    /// Takes in the prefix of one more file.
+    fn add(&mut self, prefix: Option<&str>) {
+        match prefix {
+            None => self.is_mixed = true,
+            Some(prefix) if self.prefixes.contains(prefix) => {}
+            Some(_) if self.prefixes.len() >= MAX_PREFIXES => self.uncounted += 1,
+            Some(prefix) => _ = self.prefixes.insert(prefix.to_owned()),
+        }
+    }
+}
+
 /// Facts of one container, gathered entry by entry.
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
@@ -135,9 +60,13 @@ pub(super) struct Unit {
     hint: ArtifactType,
     candidates: BTreeSet<Candidate>,
     signs: BTreeSet<&'static str>,
-    go: Prefix,
+    go: GoModules,
     top: Prefix,
+    providers: BTreeSet<String>,
 }
+
+/// Most executables of providers in one container.
+const MAX_PROVIDERS: usize = 16;
 
 /// Paths whose presence says something, as [`Unit::observe`] compares them.
 const SIGNS: &[&str] = &[
@@ -149,6 +78,10 @@ const SIGNS: &[&str] = &[
     "FILES.json",
     ".BUILDINFO",
     ".MTREE",
+    "contents.tar.gz",
+    "conandata.yml",
+    "conaninfo.txt",
+    "conanmanifest.txt",
 ];
 
 impl Unit {
@@ -158,8 +91,9 @@ impl Unit {
             hint,
             candidates: BTreeSet::new(),
             signs: BTreeSet::new(),
-            go: Prefix::Unseen,
+            go: GoModules::default(),
             top: Prefix::Unseen,
+            providers: BTreeSet::new(),
         }
     }
 
@@ -172,22 +106,50 @@ impl Unit {
             [_, "Cargo.toml.orig" | ".cargo_vcs_info.json"] => _ = self.signs.insert("crate"),
             [name] if conda::is_part(name, "info-") => _ = self.signs.insert("conda-info"),
             [name] if conda::is_part(name, "pkg-") => _ = self.signs.insert("conda-pkg"),
-            ["BOOT-INF" | "WEB-INF", _, ..] => _ = self.signs.insert("java-application"),
+            ["BOOT-INF" | "WEB-INF" | "repository", _, ..]
+            | ["META-INF", "application.xml" | "jboss-service.xml" | "ra.xml"] => {
+                self.signs.insert("java-application");
+            }
             ["Payload", app, "Info.plist"] if has_suffix(app, ".app") => _ = self.signs.insert("ios"),
+            ["Package.swift"] | [_, "Package.swift"] => _ = self.signs.insert("swift"),
+            [_, "NAMESPACE"] | [_, "R", _] | [_, "Meta", "package.rds"] => _ = self.signs.insert("r"),
+            [name] if has_suffix(name, ".tf") || has_suffix(name, ".tf.json") => {
+                self.signs.insert("terraform");
+            }
+            [_, name] if has_suffix(name, ".tf") || has_suffix(name, ".tf.json") => {
+                self.signs.insert("terraform-below");
+            }
+            ["meta", "main.yml" | "main.yaml"] | [_, "meta", "main.yml" | "main.yaml"] => {
+                self.signs.insert("ansible-meta");
+            }
+            ["tasks", "main.yml" | "main.yaml"] | [_, "tasks", "main.yml" | "main.yaml"] => {
+                self.signs.insert("ansible-tasks");
+            }
+            [name] if is_terraform_provider(name) && self.providers.len() < MAX_PROVIDERS => {
+                self.providers.insert((*name).to_owned());
+            }
             _ => {}
         }
+        self.top.narrow(path.split_once('/').map(|(top, _)| top));
         if self.container == Container::Zip {
-            self.go.narrow(module_prefix(path));
-            self.top.narrow(path.split_once('/').map(|(top, _)| top));
+            self.go.add(module_prefix(path));
         }
     }
 
-    /// The `module@version` that all its files lie below.
-    pub(super) fn go_prefix(&self) -> Option<&str> {
-        match &self.go {
-            Prefix::Common(prefix) => Some(prefix),
-            _ => None,
-        }
+    /// Each `module@version` of a container in which every file belongs to one.
+    pub(super) fn go_modules(&self) -> impl Iterator<Item = &str> {
+        let prefixes = (!self.go.is_mixed).then_some(&self.go.prefixes);
+        prefixes.into_iter().flatten().map(String::as_str)
+    }
+
+    /// Files of Go modules that are too many to be told apart.
+    pub(super) const fn uncounted(&self) -> u64 {
+        self.go.uncounted
+    }
+
+    /// Names of the executables of Terraform providers.
+    pub(super) fn providers(&self) -> impl Iterator<Item = &str> {
+        self.providers.iter().map(String::as_str)
     }
 
     /// Whether it is a package of an operating system.
@@ -213,7 +175,37 @@ impl Unit {
         };
         shown
             .or_else(|| Form::of_hint(self.hint))
+            .or_else(|| self.source_form())
             .unwrap_or(Form::Archive)
+    }
+
+    /// Sources that say what they are, and as a rule not which version.
+    fn source_form(&self) -> Option<Form> {
+        let has = |c| self.candidates.contains(&c);
+        let sign = |s| self.signs.contains(s);
+        let is_one_directory = matches!(self.top, Prefix::Common(_));
+        Some(if !self.providers.is_empty() {
+            Form::TerraformProvider
+        } else if has(Candidate::Cran) && sign("r") && is_one_directory {
+            Form::RPackage
+        } else if sign("conaninfo.txt")
+            || sign("conanmanifest.txt")
+            || (has(Candidate::Conanfile) && sign("conandata.yml"))
+        {
+            Form::ConanPackage
+        } else if has(Candidate::Composer) {
+            Form::ComposerPackage
+        } else if sign("swift") {
+            Form::SwiftPackage
+        } else if has(Candidate::Podspec) {
+            Form::CocoaPod
+        } else if sign("ansible-meta") && sign("ansible-tasks") {
+            Form::AnsibleRole
+        } else if sign("terraform") || (sign("terraform-below") && is_one_directory) {
+            Form::TerraformModule
+        } else {
+            return None;
+        })
     }
 
     fn tar_form(&self) -> Option<Form> {
@@ -223,6 +215,8 @@ impl Unit {
             Form::CondaPackage
         } else if has(Candidate::Gem) && sign("data.tar.gz") {
             Form::RubyGem
+        } else if has(Candidate::Hex) && sign("contents.tar.gz") {
+            Form::HexPackage
         // An Arch package has a `.PKGINFO` too, and these beside it.
         } else if has(Candidate::Alpine) && !sign(".BUILDINFO") && !sign(".MTREE") {
             Form::AlpinePackage
@@ -255,13 +249,14 @@ impl Unit {
             _ if has(Candidate::Wheel) => Form::PythonWheel,
             _ if has(Candidate::Egg) => Form::PythonEgg,
             _ if has(Candidate::Nuspec) => Form::NugetPackage,
-            _ if self.go_prefix().is_some() => Form::GoModule,
+            _ if self.go_modules().next().is_some() => Form::GoModule,
             _ if sign("AndroidManifest.xml") && sign("classes.jar") => Form::AndroidLibrary,
             ArtifactType::Apk => Form::AndroidPackage,
             _ if sign("AndroidManifest.xml") => Form::AndroidPackage,
             _ if sign("ios") => Form::IosPackage,
             _ if sign("META-INF/MANIFEST.MF") || has(Candidate::PomProperties) => Form::JavaArchive,
             _ if has(Candidate::Sdist) => Form::PythonSdist,
+            // npm's sign is a weak one in a ZIP, and such a package may well hold a manifest for it.
             _ if has(Candidate::Composer) => Form::ComposerPackage,
             _ if has(Candidate::Npm) && matches!(self.top, Prefix::Common(_)) => Form::NpmPackage,
             _ if has(Candidate::CondaMetadata) && sign("conda-info") && sign("conda-pkg") => {
@@ -290,7 +285,7 @@ mod tests {
     #[test]
     #[expect(clippy::too_many_lines, reason = "a table")]
     fn table() {
-        let cases: [(Container, Type, &[&str], Form); 35] = [
+        let cases: [(Container, Type, &[&str], Form); 57] = [
             (
                 Tar,
                 Type::Tgz,
@@ -449,26 +444,86 @@ mod tests {
                 Form::DebPackage,
             ),
             (Ar, Type::Unknown, &["a.o"], Form::Archive),
+            (
+                Zip,
+                Type::Zip,
+                &["a.invalid/x@v1.0.0/go.mod", "a.invalid/y@v1.1.0/go.mod"],
+                Form::GoModule,
+            ),
+            (
+                Tar,
+                Type::Tar,
+                &["VERSION", "CHECKSUM", "metadata.config", "contents.tar.gz"],
+                Form::HexPackage,
+            ),
+            (Tar, Type::Tar, &["metadata.config"], Form::Archive),
+            (
+                Tar,
+                Type::TarGz,
+                &["zoo/DESCRIPTION", "zoo/NAMESPACE", "zoo/R/zoo.R"],
+                Form::RPackage,
+            ),
+            (
+                Zip,
+                Type::Zip,
+                &["zoo/DESCRIPTION", "zoo/Meta/package.rds"],
+                Form::RPackage,
+            ),
+            (Tar, Type::TarGz, &["zoo/DESCRIPTION", "zoo/a.c"], Form::Archive),
+            (
+                Tar,
+                Type::TarGz,
+                &["zoo/DESCRIPTION", "other/R/zoo.R"],
+                Form::Archive,
+            ),
+            (
+                Zip,
+                Type::Zip,
+                &["terraform-provider-aws_v4.0.0_x5", "README.md"],
+                Form::TerraformProvider,
+            ),
+            (
+                Tar,
+                Type::TarGz,
+                &["main.tf", "variables.tf"],
+                Form::TerraformModule,
+            ),
+            (Zip, Type::Zip, &["vpc-1.0/main.tf.json"], Form::TerraformModule),
+            (Zip, Type::Zip, &["a/main.tf", "b/main.tf"], Form::Archive),
+            (Zip, Type::Zip, &["a/infra/main.tf"], Form::Archive),
+            (
+                Zip,
+                Type::Zip,
+                &["Alamofire/Package.swift", "Alamofire/Alamofire.podspec"],
+                Form::SwiftPackage,
+            ),
+            (Zip, Type::Zip, &["a-1/A.podspec", "a-1/A.m"], Form::CocoaPod),
+            (Tar, Type::TarGz, &["A.podspec.json"], Form::CocoaPod),
+            (Tar, Type::Tgz, &["conaninfo.txt", "lib/a.a"], Form::ConanPackage),
+            (
+                Tar,
+                Type::Tgz,
+                &["conanfile.py", "conandata.yml"],
+                Form::ConanPackage,
+            ),
+            (Tar, Type::Tgz, &["conanfile.py", "src/a.c"], Form::Archive),
+            (Tar, Type::Tar, &["a-1/composer.json"], Form::ComposerPackage),
+            (
+                Tar,
+                Type::TarGz,
+                &["role/meta/main.yml", "role/tasks/main.yml"],
+                Form::AnsibleRole,
+            ),
+            (Tar, Type::TarGz, &["role/meta/main.yml"], Form::Archive),
+            (
+                Tar,
+                Type::Tgz,
+                &["package/package.json", "package/Package.swift"],
+                Form::NpmPackage,
+            ),
         ];
         for (container, hint, paths, want) in cases {
             assert_eq!(form(container, hint, paths), want, "{paths:?}");
         }
-    }
-
-    #[test]
-    fn a_directory_named_with_its_version() {
-        for name in ["a-1.2.3", "a-b-1.0", "a-1.0.0-rc.1"] {
-            assert!(super::ends_in_version(name), "{name}");
-        }
-        for name in ["a", "a-1", "-1.0", "a-b.c", "a-.1", "1.0", "é-é"] {
-            assert!(!super::ends_in_version(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_suffix_of_a_short_or_wide_name_is_safe() {
-        assert!(super::has_suffix("A.NUSPEC", ".nuspec"));
-        assert!(!super::has_suffix("é", ".nuspec"));
-        assert!(!super::has_suffix("ééééééé", ".nuspec"));
     }
 }

@@ -415,12 +415,17 @@ fn identity_component(identity: &Identity) -> String {
     writer.member("version", &quoted(&identity.version));
     writer.member("purl", &quoted(&identity.purl));
     let location = quoted(&format!("/{}", identity.location));
-    writer.member(
-        "properties",
-        &format!(
-            r#"[{{"name":"{IDENTITY_SOURCE}","value":{location}}},{{"name":"syft:location:0:path","value":{location}}}]"#
-        ),
-    );
+    let own = [IDENTITY_SOURCE, "syft:location:0:path"].map(|name| (name, location.clone()));
+    let more = identity
+        .properties
+        .iter()
+        .map(|(name, value)| (name.as_str(), quoted(value)));
+    let properties: Vec<String> = own
+        .into_iter()
+        .chain(more)
+        .map(|(name, value)| format!(r#"{{"name":{},"value":{value}}}"#, quoted(name)))
+        .collect();
+    writer.member("properties", &format!("[{}]", properties.join(",")));
     writer.finish()
 }
 

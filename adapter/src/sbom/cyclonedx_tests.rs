@@ -24,6 +24,7 @@ fn added(purl: &str) -> Identity {
         version: "2".to_owned(),
         location: "package.json".to_owned(),
         ecosystem: Ecosystem::Npm,
+        properties: vec![("assay:identity:precision".to_owned(), "low".to_owned())],
     }
 }
 

@@ -7,6 +7,7 @@ mod fake;
 mod gate;
 mod given;
 mod protocol;
+mod real_packages;
 mod samples;
 mod support;
 mod vectors;

@@ -4,38 +4,48 @@
 //! a small multiple of [`MAX_MANIFEST_BYTES`].
 
 mod alpine;
+mod android;
 mod ansible;
 mod cargo;
 mod composer;
 mod conda;
+mod cran;
 mod dart;
 mod debian;
 mod gem;
 mod go;
 mod headers;
 mod helm;
+mod hex;
 mod maven;
 mod npm;
 mod nuget;
 mod python;
 mod rpm;
+mod script;
+mod terraform;
 mod xml;
 
 pub use self::rpm::rpm;
 pub use alpine::{AlpinePackage, alpine};
+pub use android::{android_library, android_version};
 pub use ansible::ansible;
 pub use cargo::cargo;
 pub use composer::composer;
 pub use conda::{CondaFacts, CondaIndexError, conda_index, conda_metadata};
+pub use cran::cran;
 pub use dart::dart;
 pub use debian::debian;
 pub use gem::gem;
 pub use go::{go_module, module_prefix};
-pub use helm::helm;
-pub use maven::{pom, pom_properties};
+pub use helm::{MAX_CHART_IMAGES, chart_images, helm};
+pub use hex::hex;
+pub use maven::{gradle_module, ivy, java_manifest, pom, pom_properties};
 pub use npm::npm;
 pub use nuget::nuget;
 pub use python::python;
+pub use script::{conanfile, podspec};
+pub use terraform::{is_terraform_provider, terraform_provider};
 
 /// Largest manifest that is read, bytes.
 pub const MAX_MANIFEST_BYTES: usize = 2 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Texts of named elements of a small XML manifest. Document types and entities of its own are refused.
+//! Texts of named elements of a small XML manifest, or attributes of one. Document types and entities of its own are refused.
 
 use super::{ManifestError, text};
 use quick_xml::Reader;
@@ -51,6 +51,40 @@ pub(super) fn texts<'w>(
             // No identifier needs one, and refusing them leaves nothing to expand.
             Event::GeneralRef(_) if current.is_some() => return Err(MALFORMED),
             Event::Eof if path.is_empty() => return Ok(found),
+            Event::DocType(_) | Event::Eof => return Err(MALFORMED),
+            _ => {}
+        }
+    }
+}
+
+/// The attributes of the first element at this path.
+pub(super) fn attributes(bytes: &[u8], wanted: &str) -> Result<BTreeMap<String, String>, ManifestError> {
+    let mut reader = Reader::from_str(text(bytes, "XML")?);
+    let mut path: Vec<String> = Vec::new();
+    loop {
+        let event = reader.read_event().map_err(|_| MALFORMED)?;
+        if let Event::Start(element) | Event::Empty(element) = &event {
+            if path.len() >= MAX_DEPTH {
+                return Err(MALFORMED);
+            }
+            path.push(element.local_name().into_inner().to_owned());
+            if path.join("/") == wanted {
+                return element
+                    .attributes()
+                    .map(|attribute| {
+                        let attribute = attribute.map_err(|_| MALFORMED)?;
+                        // As above: nothing is expanded.
+                        if attribute.value.contains('&') {
+                            return Err(MALFORMED);
+                        }
+                        let key = attribute.key.local_name().into_inner().to_owned();
+                        Ok((key, attribute.value.into_owned()))
+                    })
+                    .collect();
+            }
+        }
+        match event {
+            Event::End(_) | Event::Empty(_) => _ = path.pop(),
             Event::DocType(_) | Event::Eof => return Err(MALFORMED),
             _ => {}
         }

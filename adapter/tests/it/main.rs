@@ -5,6 +5,7 @@ mod cli;
 mod execution;
 mod fake;
 mod given;
+mod hostile;
 mod protocol;
 mod samples;
 mod support;

@@ -196,7 +196,7 @@ fn numbers(version: &str) -> Vec<u32> {
 }
 
 /// `go` in a module, with nothing from outside that would change what is built.
-fn go_command(module: &Path) -> Command {
+pub(crate) fn go_command(module: &Path) -> Command {
     let mut go = Command::new("go");
     go.current_dir(module)
         .env("CGO_ENABLED", "0")

@@ -11,6 +11,7 @@ mod error;
 mod http;
 mod lint;
 mod process;
+mod reader;
 mod service;
 mod services;
 mod suites;

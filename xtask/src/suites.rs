@@ -98,6 +98,7 @@ pub(crate) const ALL: &[(Name, &[Step])] = &[
             step("adapter", Target::Library, &["archive::"]),
             step("adapter", IT, &["gate::", "archive::"]),
             step("adapter", Target::Integration("gate"), &[]),
+            step("adapter", Target::Integration("differential"), &[]),
         ],
     ),
     (

@@ -10,7 +10,7 @@ use crate::engines::Engines;
 use crate::error::{Error, io};
 use crate::suites::{self, Name, Step};
 use crate::workspace::{Profile, Workspace};
-use crate::{database, engines, process};
+use crate::{database, engines, process, reader};
 
 /// Tests that ended one way or the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +31,7 @@ struct Setting<'a> {
     workspace: &'a Workspace,
     engines: Engines,
     database: &'a Path,
+    reader: &'a Path,
     store: Store,
     slow: bool,
 }
@@ -39,11 +40,13 @@ struct Setting<'a> {
 pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<(), Error> {
     let engines = engines::prepare(workspace)?;
     let database = database::prepare(workspace, &engines, Profile::Dev)?;
+    let reader = reader::prepare(workspace)?;
     let (store, slow) = (arguments.database, arguments.slow);
     let setting = Setting {
         workspace,
         engines,
         database: &database,
+        reader: &reader,
         store,
         slow,
     };
@@ -122,7 +125,9 @@ fn command(setting: &Setting<'_>, step: &Step, target: &[String]) -> Command {
     command
         .env("ASSAY_SYFT", &setting.engines.syft)
         .env("ASSAY_GRYPE", &setting.engines.grype);
-    command.env("ASSAY_DATABASE", setting.database);
+    command
+        .env("ASSAY_DATABASE", setting.database)
+        .env("ASSAY_READER", setting.reader);
     command.env("ASSAY_STORE", shown(&setting.store));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command

@@ -52,6 +52,11 @@ impl Workspace {
         self.target().join("engines")
     }
 
+    /// The independent archive reader.
+    pub(crate) fn reader(&self) -> PathBuf {
+        self.target().join("differential")
+    }
+
     /// The offline vulnerability database in the adapter's generation layout.
     pub(crate) fn database(&self) -> PathBuf {
         self.target().join("database")

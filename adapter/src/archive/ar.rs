@@ -71,6 +71,13 @@ pub(super) fn read(
             if std::mem::take(&mut is_first) {
                 holds_system = name == b"debian-binary";
             }
+            if holds_system && !is_plain_part(&name) {
+                return Err(level.malformed(
+                    Format::Ar,
+                    "a part of the package under an unusual name",
+                    &shown,
+                ));
+            }
             let safe = level.check_name(&name, Rules::Posix)?;
             let mut data = Limited::new(source, data_size);
             level.file(sink, Container::Ar, safe.as_str(), Some(data_size), &mut data)?;
@@ -80,6 +87,15 @@ pub(super) fn read(
         }
     }
     Ok(())
+}
+
+/// Whether a member is no control or data archive to anybody, or one to everybody: Syft goes by how the name begins, dpkg
+/// by all of it.
+fn is_plain_part(name: &[u8]) -> bool {
+    let suffix = name
+        .strip_prefix(b"control.tar")
+        .or_else(|| name.strip_prefix(b"data.tar"));
+    suffix.is_none_or(|suffix| matches!(suffix, b"" | b".gz" | b".xz" | b".zst" | b".bz2" | b".lzma"))
 }
 
 struct Header<'b>(&'b [u8; 60]);

@@ -8,7 +8,8 @@ use super::level::{Charge, Level};
 use super::open::decompress;
 use super::sniff::{self, Format, SNIFF_BYTES};
 use super::stream::{Source, take_block, take_bytes};
-use rpm::PackageMetadata;
+use rpm::{IndexSignatureTag, PackageMetadata};
+use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -38,6 +39,12 @@ pub(super) fn read(
     let main = envelope.len();
     take_header(level, source, charge, &mut envelope)?;
     let metadata = parse(&envelope).ok_or_else(|| refuse(level, "the header cannot be parsed"))?;
+    if !has_signed_digest(&metadata, envelope.get(main..).unwrap_or_default()) {
+        return Err(refuse(
+            level,
+            "the header does not have the SHA-256 that its signature states",
+        ));
+    }
     sink.rpm(&level.within, &metadata);
 
     let head = source
@@ -144,9 +151,10 @@ fn check_index(index: &[u8], store: &[u8]) -> Result<(), &'static str> {
             3 => 2,
             4 => 4,
             5 => 8,
+            // rpm itself refuses this; others would look for as many strings.
+            6 if count != 1 => return Err("a single string with a count"),
             6 | 8 | 9 => {
-                let strings = if kind == 6 { 1 } else { count };
-                let used = strings_length(data, strings, work).ok_or("strings that run past the store")?;
+                let used = strings_length(data, count, work).ok_or("strings that run past the store")?;
                 work = work.saturating_sub(used);
                 continue;
             }
@@ -180,6 +188,18 @@ fn parse(envelope: &[u8]) -> Option<PackageMetadata> {
     catch_unwind(AssertUnwindSafe(|| PackageMetadata::parse(&mut &*envelope).ok()))
         .ok()
         .flatten()
+}
+
+/// Whether the main header is the one that the signature header describes, where it does so. Syft's reader gives up on
+/// others, and their package would be missing.
+fn has_signed_digest(metadata: &PackageMetadata, main_header: &[u8]) -> bool {
+    match metadata
+        .signature
+        .get_entry_data_as_string(IndexSignatureTag::RPMSIGTAG_SHA256)
+    {
+        Ok(stated) => stated.len() < 2 || stated == hex::encode(Sha256::digest(main_header)),
+        Err(error) => matches!(error, rpm::Error::TagNotFound(_)),
+    }
 }
 
 /// The header's files as the payload has them: hard-linked files have their data with the last of them.

@@ -6,6 +6,7 @@ mod execution;
 mod fake;
 mod gate;
 mod given;
+mod hostile;
 mod protocol;
 mod real_packages;
 mod samples;

@@ -15,6 +15,7 @@ pub mod run;
 pub mod runs;
 pub mod sbom;
 pub mod scanner;
+pub mod spool;
 pub mod telemetry;
 pub mod vulndb;
 pub mod workspace;

@@ -4,6 +4,7 @@ use super::budget::{Budget, GateLimits};
 use super::compressed::Decoder;
 use super::entry::EntrySink;
 use super::error::GateError;
+use super::input::Input;
 use super::level::{Charge, Level, Parent};
 use super::open::open;
 use super::sniff::{self, Format, SNIFF_BYTES};
@@ -45,11 +46,70 @@ pub struct Inspection {
     pub unopened: u64,
 }
 
-/// Inspects all of `file` and tells `sink` about every entry.
+/// One run's state, shared by all artifacts that it inspects and by all their levels.
 ///
-/// Blocking. `input_size` is the size of `file`, bytes; `scratch` is a private directory for unnamed temporary files.
-/// Errors are refusals of the artifact, except those whose code is retryable: the run stopped, or the host's disk or
-/// the sink failed.
+/// Several inputs (the layers of an image) can be inspected one after the other under one budget.
+pub struct Gate<'g> {
+    pub(super) budget: RefCell<Budget>,
+    pub(super) unopened: Cell<u64>,
+    pub(super) run: &'g RunContext,
+    pub(super) scratch: &'g Path,
+    pub(super) profile: Profile,
+}
+
+impl<'g> Gate<'g> {
+    /// A fresh budget for inputs of `input_bytes` together.
+    ///
+    /// `scratch` is a private directory for unnamed temporary files.
+    pub fn new(
+        limits: GateLimits,
+        input_bytes: u64,
+        scratch: &'g Path,
+        profile: Profile,
+        run: &'g RunContext,
+    ) -> Self {
+        Self {
+            budget: RefCell::new(Budget::new(limits, input_bytes)),
+            unopened: Cell::new(0),
+            run,
+            scratch,
+            profile,
+        }
+    }
+
+    /// Inspects all of one input and tells `sink` about every entry. The counts of the answer are of this input alone.
+    ///
+    /// Blocking. Errors are refusals of the artifact, except those whose code is retryable: the run stopped, or the
+    /// host's disk or the sink failed.
+    pub fn inspect(&self, input: Input<'_>, sink: &mut dyn EntrySink) -> Result<Inspection, GateError> {
+        self.run.check()?;
+        let before = self.counts(Format::Opaque, Format::Opaque);
+        let (format, content) = inspect_root(self, sink, input)?;
+        let after = self.counts(format, content);
+        Ok(Inspection {
+            entries: after.entries - before.entries,
+            expanded_bytes: after.expanded_bytes - before.expanded_bytes,
+            nested_archives: after.nested_archives - before.nested_archives,
+            unopened: after.unopened - before.unopened,
+            ..after
+        })
+    }
+
+    /// What was counted over all inputs so far.
+    fn counts(&self, format: Format, content: Format) -> Inspection {
+        let budget = self.budget.borrow();
+        Inspection {
+            format,
+            content,
+            entries: budget.entries(),
+            expanded_bytes: budget.expanded_bytes(),
+            nested_archives: budget.nested_archives(),
+            unopened: self.unopened.get(),
+        }
+    }
+}
+
+/// Inspects one complete file under a budget of its own: [`Gate::inspect`].
 pub fn inspect(
     file: &File,
     input_size: u64,
@@ -59,40 +119,29 @@ pub fn inspect(
     run: &RunContext,
     sink: &mut dyn EntrySink,
 ) -> Result<Inspection, GateError> {
-    run.check()?;
-    let gate = Gate {
-        budget: RefCell::new(Budget::new(*limits, input_size)),
-        unopened: Cell::new(0),
-        run,
-        scratch,
-        profile,
-    };
-    let (format, content) = inspect_root(&gate, sink, file, input_size)?;
-    let budget = gate.budget.borrow();
-    Ok(Inspection {
-        format,
-        content,
-        entries: budget.entries(),
-        expanded_bytes: budget.expanded_bytes(),
-        nested_archives: budget.nested_archives(),
-        unopened: gate.unopened.get(),
-    })
+    Gate::new(*limits, input_size, scratch, profile, run).inspect(Input::complete(file, input_size), sink)
 }
 
 fn inspect_root(
     gate: &Gate<'_>,
     sink: &mut dyn EntrySink,
-    file: &File,
-    size: u64,
+    input: Input<'_>,
 ) -> Result<(Format, Format), GateError> {
     let root = Level::root(gate);
-    let mut window = FileWindow::new(file, size);
+    let size = input.size();
+    let mut window = FileWindow::new(input);
     let head = window
         .peek(SNIFF_BYTES)
         .map_err(|e| root.broken(Format::Opaque, e))?;
     let format = sniff::sniff(head);
-    if format == Format::Zip || (format == Format::Opaque && ends_as_zip(&root, file, size)?) {
-        zip_reader::read(&root, sink, file, size)?;
+    let input = if matches!(format, Format::Zip | Format::Opaque) {
+        // The truth about a ZIP is at its end.
+        input.whole().map_err(|e| root.broken(format, e))?
+    } else {
+        input
+    };
+    if format == Format::Zip || (format == Format::Opaque && ends_as_zip(&root, input)?) {
+        zip_reader::read(&root, sink, input)?;
         return Ok((Format::Zip, Format::Zip));
     }
     match format {
@@ -108,7 +157,7 @@ fn inspect_root(
                 return Ok((Format::Opaque, Format::Opaque));
             }
             drop(probe);
-            let mut window = FileWindow::new(file, size);
+            let mut window = FileWindow::new(input);
             let content = open(&Parent::Artifact(&root), sink, format, &mut window, Charge::Bytes)?;
             Ok((format, content))
         }
@@ -120,19 +169,10 @@ fn inspect_root(
 }
 
 /// Whether a file that does not begin like an archive ends like a ZIP, as self-executing ones do.
-pub(super) fn ends_as_zip(level: &Level<'_>, file: &File, size: u64) -> Result<bool, GateError> {
-    zip_directory::has_end_record(file, size).map_err(|e| level.broken(Format::Zip, e))
+pub(super) fn ends_as_zip(level: &Level<'_>, input: Input<'_>) -> Result<bool, GateError> {
+    zip_directory::has_end_record(input).map_err(|e| level.broken(Format::Zip, e))
 }
 
 fn is_zero(level: &Level<'_>, source: &mut dyn Source) -> Result<bool, GateError> {
     super::stream::rest_is_zero(source).map_err(|e| level.broken(Format::Tar, e))
-}
-
-/// One run's state, shared by all levels.
-pub(super) struct Gate<'g> {
-    pub(super) budget: RefCell<Budget>,
-    pub(super) unopened: Cell<u64>,
-    pub(super) run: &'g RunContext,
-    pub(super) scratch: &'g Path,
-    pub(super) profile: Profile,
 }

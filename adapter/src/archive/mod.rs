@@ -17,6 +17,7 @@ mod ar;
 mod compressed;
 mod cpio;
 mod gate;
+mod input;
 mod level;
 mod links;
 mod open;
@@ -34,7 +35,8 @@ mod tests;
 pub use budget::GateLimits;
 pub use entry::{Container, Discard, Entry, EntryKind, EntrySink, Interest};
 pub use error::GateError;
-pub use gate::{Inspection, Profile, inspect};
+pub use gate::{Gate, Inspection, Profile, inspect};
+pub use input::{Growth, Input};
 pub use sniff::Format;
 
 /// Most bytes that a byte of input may expand to.

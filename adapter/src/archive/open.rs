@@ -4,6 +4,7 @@ use super::compressed::Decoder;
 use super::entry::{Container, Entry, EntryKind, EntrySink, Interest};
 use super::error::GateError;
 use super::gate::ends_as_zip;
+use super::input::Input;
 use super::level::{Charge, Level, Parent};
 use super::sniff::{self, Format, SNIFF_BYTES};
 use super::stream::{FileWindow, Source, Stream};
@@ -141,14 +142,15 @@ impl Level<'_> {
             spool.write_all(bytes).map_err(GateError::Scratch)
         })?;
         let parent = Parent::Entry(self, name);
-        let behind_prefix =
-            !format.is_archive() && sniff::names_zip(name) && ends_as_zip(self, &spool, size)?;
+        let behind_prefix = !format.is_archive()
+            && sniff::names_zip(name)
+            && ends_as_zip(self, Input::complete(&spool, size))?;
         let opened = if format == Format::Zip || behind_prefix {
             parent
                 .enter()
-                .and_then(|level| zip_reader::read(&level, sink, &spool, size))
+                .and_then(|level| zip_reader::read(&level, sink, Input::complete(&spool, size)))
         } else if format.is_archive() || format.is_compressed() {
-            let mut window = FileWindow::new(&spool, size);
+            let mut window = FileWindow::new(Input::complete(&spool, size));
             open(&parent, sink, format, &mut window, Charge::Bytes)
                 .and_then(|_| finish(self, format, name, &mut window))
         } else {
@@ -256,7 +258,7 @@ fn zip_from_stream(
         size = size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         spool.write_all(bytes).map_err(GateError::Scratch)
     })?;
-    zip_reader::read(level, sink, &spool, size)
+    zip_reader::read(level, sink, Input::complete(&spool, size))
 }
 
 /// Charges what leaves a decompressor, block by block, and looks at the deadline.

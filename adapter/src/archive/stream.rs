@@ -1,9 +1,7 @@
 //! Byte sources of the readers: files by position, buffered streams that can look ahead, bounded views.
 
-use super::error::GateError;
-use std::fs::File;
+use super::input::Input;
 use std::io::{self, BufRead, ErrorKind, Read};
-use std::os::unix::fs::FileExt;
 
 /// Size of every layer's buffer, bytes; also the block after which budget and deadline are looked at.
 pub(super) const BUFFER_BYTES: usize = 128 << 10;
@@ -158,7 +156,7 @@ impl Read for Limited<'_> {
 
 /// A range of a file, read by position and buffered; the position can be moved.
 pub(super) struct FileWindow<'f> {
-    file: &'f File,
+    input: Input<'f>,
     buffer: Vec<u8>,
     /// File offset of `buffer[0]`.
     base: u64,
@@ -168,15 +166,15 @@ pub(super) struct FileWindow<'f> {
 }
 
 impl<'f> FileWindow<'f> {
-    /// All of a file of `size` bytes.
-    pub(super) fn new(file: &'f File, size: u64) -> Self {
+    /// All of an input.
+    pub(super) fn new(input: Input<'f>) -> Self {
         Self {
-            file,
+            input,
             buffer: vec![0; BUFFER_BYTES],
             base: 0,
             filled: 0,
             position: 0,
-            end: size,
+            end: input.size(),
         }
     }
 
@@ -202,23 +200,31 @@ impl<'f> FileWindow<'f> {
         bytes.get(..left).unwrap_or(bytes)
     }
 
-    fn refill(&mut self) -> io::Result<()> {
+    /// Reads on so that at least `wanted` bytes are buffered, or all that are left in the range.
+    fn refill(&mut self, wanted: usize) -> io::Result<()> {
         let left = self.end.saturating_sub(self.position);
         if u64::try_from(self.buffered().len()) == Ok(left) {
             // All of the range is here; what is buffered behind it is wanted next.
             return Ok(());
         }
+        let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).min(left);
+        let arrived = self
+            .input
+            .arrived(self.position, self.position.saturating_add(wanted))?;
+        let there = usize::try_from(arrived.saturating_sub(self.position)).unwrap_or(usize::MAX);
         self.base = self.position;
         self.filled = 0;
         // Reads past `end` are fine: neighbours are usually wanted next.
-        self.filled = read_at(self.file, &mut self.buffer, self.position)?;
+        let most = there.min(self.buffer.len());
+        let space = self.buffer.get_mut(..most).unwrap_or_default();
+        self.filled = self.input.read_at(space, self.position)?;
         Ok(())
     }
 
     /// The next `count` bytes, or fewer at the end. `count` is at most [`BUFFER_BYTES`].
     pub(super) fn next_bytes(&mut self, count: usize) -> io::Result<&[u8]> {
         if self.buffered().len() < count {
-            self.refill()?;
+            self.refill(count)?;
         }
         let length = self.buffered().len().min(count);
         let start = usize::try_from(self.position.saturating_sub(self.base)).unwrap_or(usize::MAX);
@@ -233,7 +239,7 @@ impl<'f> FileWindow<'f> {
 impl Source for FileWindow<'_> {
     fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
         if self.buffered().len() < wanted {
-            self.refill()?;
+            self.refill(wanted)?;
         }
         Ok(self.buffered())
     }
@@ -242,7 +248,7 @@ impl Source for FileWindow<'_> {
 impl BufRead for FileWindow<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.buffered().is_empty() {
-            self.refill()?;
+            self.refill(1)?;
         }
         Ok(self.buffered())
     }
@@ -256,21 +262,6 @@ impl Read for FileWindow<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         read_buffered(self, out)
     }
-}
-
-/// Fills `out` from `offset` as far as the file goes. A failure is the host's, not the artifact's, and is marked so.
-pub(super) fn read_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while let Some(space) = out.get_mut(filled..).filter(|space| !space.is_empty()) {
-        let at = offset.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
-        match file.read_at(space, at) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(GateError::Input(error).into_io()),
-        }
-    }
-    Ok(filled)
 }
 
 /// Takes exactly `N` bytes; none if the source has ended.
@@ -334,7 +325,7 @@ fn read_buffered(source: &mut impl BufRead, out: &mut [u8]) -> io::Result<usize>
 
 #[cfg(test)]
 mod tests {
-    use super::{BUFFER_BYTES, FileWindow, Limited, Source, Stream, rest_is_zero, skip, take_block};
+    use super::{BUFFER_BYTES, FileWindow, Input, Limited, Source, Stream, rest_is_zero, skip, take_block};
     use std::io::{BufRead, ErrorKind, Read, Write};
 
     /// Gives one byte at a time.
@@ -391,7 +382,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let data: Vec<u8> = (0..=250).cycle().take(BUFFER_BYTES * 2).collect();
         file.write_all(&data).unwrap();
-        let mut window = FileWindow::new(&file, data.len() as u64);
+        let mut window = FileWindow::new(Input::complete(&file, data.len() as u64));
         assert_eq!(window.next_bytes(4).unwrap(), &data[..4]);
         window.seek(BUFFER_BYTES as u64 - 2, data.len() as u64);
         assert_eq!(

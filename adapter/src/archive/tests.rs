@@ -8,6 +8,7 @@ use assay_schemas::Code;
 use std::io::{self, Write};
 use std::time::Duration;
 
+mod growing;
 mod hostile;
 mod legal;
 

@@ -3,8 +3,8 @@
 //! Own parser: the entries of the directory have to be seen as they stand (equal names, disagreements, overlaps), in
 //! memory that does not follow from what the file claims.
 
-use super::stream::{FileWindow, read_at};
-use std::fs::File;
+use super::input::Input;
+use super::stream::FileWindow;
 use std::io::{self, ErrorKind};
 
 const END_SIGNATURE: [u8; 4] = *b"PK\x05\x06";
@@ -85,8 +85,8 @@ impl Fields<'_> {
 
 /// Whether the file has an end record in reach of its end whose comment fits into the file, and that has a directory
 /// before it or says that it is empty.
-pub(super) fn has_end_record(file: &File, size: u64) -> io::Result<bool> {
-    let (tail, base) = tail(file, size)?;
+pub(super) fn has_end_record(input: Input<'_>) -> io::Result<bool> {
+    let (tail, base) = tail(input)?;
     let Some(end) = ends(&tail).filter(|end| end.fits).last() else {
         return Ok(false);
     };
@@ -100,13 +100,13 @@ pub(super) fn has_end_record(file: &File, size: u64) -> io::Result<bool> {
         return Ok(false);
     };
     let mut signature = [0; 4];
-    let read = read_at(file, &mut signature, start)?;
+    let read = input.read_at(&mut signature, start)?;
     Ok(directory_size == 0 && record.u16(10) == 0 || read == 4 && signature == CENTRAL_SIGNATURE)
 }
 
 /// Finds the central directory that readers who start at the end see. Ambiguity is a fault.
-pub(super) fn locate(file: &File, size: u64) -> Result<Directory, ZipFault> {
-    let (tail, tail_start) = tail(file, size)?;
+pub(super) fn locate(input: Input<'_>) -> Result<Directory, ZipFault> {
+    let (tail, tail_start) = tail(input)?;
     let chosen = choose(&tail)?;
     let position = tail_start.saturating_add(u64::try_from(chosen).unwrap_or(u64::MAX));
     let record = Fields(tail.get(chosen..).unwrap_or_default());
@@ -118,7 +118,7 @@ pub(super) fn locate(file: &File, size: u64) -> Result<Directory, ZipFault> {
         size: u64::from(record.u32(12)),
         offset: u64::from(record.u32(16)),
     };
-    let large = zip64_end(file, position)?;
+    let large = zip64_end(input, position)?;
     let (end, directory_end, known_base) = match large {
         Some((large, at, base)) => {
             if !small.agrees_with(&large) {
@@ -143,7 +143,7 @@ pub(super) fn locate(file: &File, size: u64) -> Result<Directory, ZipFault> {
     if base > 0 {
         // A reader that takes offsets from the start of the file must not find another directory there.
         let mut signature = [0; 4];
-        let read = read_at(file, &mut signature, end.offset)?;
+        let read = input.read_at(&mut signature, end.offset)?;
         if read == 4 && signature == CENTRAL_SIGNATURE {
             return Err("two places where the central directory may begin".into());
         }
@@ -184,11 +184,12 @@ impl End {
 }
 
 /// The last bytes of a file and where they begin.
-fn tail(file: &File, size: u64) -> io::Result<(Vec<u8>, u64)> {
+fn tail(input: Input<'_>) -> io::Result<(Vec<u8>, u64)> {
+    let size = input.size();
     let length = size.min(TAIL_BYTES);
     let start = size - length;
     let mut tail = vec![0; usize::try_from(length).unwrap_or(0)];
-    let read = read_at(file, &mut tail, start)?;
+    let read = input.read_at(&mut tail, start)?;
     tail.truncate(read);
     Ok((tail, start))
 }
@@ -236,12 +237,12 @@ fn choose(tail: &[u8]) -> Result<usize, ZipFault> {
 }
 
 /// The ZIP64 end record directly before its locator, where it begins, and the base that the locator implies.
-fn zip64_end(file: &File, end_position: u64) -> Result<Option<(End, u64, u64)>, ZipFault> {
+fn zip64_end(input: Input<'_>, end_position: u64) -> Result<Option<(End, u64, u64)>, ZipFault> {
     let Some(locator_at) = end_position.checked_sub(LOCATOR_BYTES) else {
         return Ok(None);
     };
     let mut locator = [0; 20];
-    if read_at(file, &mut locator, locator_at)? < locator.len()
+    if input.read_at(&mut locator, locator_at)? < locator.len()
         || !locator.starts_with(&ZIP64_LOCATOR_SIGNATURE)
     {
         return Ok(None);
@@ -255,7 +256,7 @@ fn zip64_end(file: &File, end_position: u64) -> Result<Option<(End, u64, u64)>, 
     for at in [Some(claimed), directly_before].into_iter().flatten() {
         let mut record = [0; 56];
         if at >= locator_at
-            || read_at(file, &mut record, at)? < record.len()
+            || input.read_at(&mut record, at)? < record.len()
             || !record.starts_with(&ZIP64_END_SIGNATURE)
         {
             continue;

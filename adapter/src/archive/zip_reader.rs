@@ -2,6 +2,7 @@
 
 use super::entry::{Container, EntryKind, EntrySink};
 use super::error::GateError;
+use super::input::Input;
 use super::level::Level;
 use super::links::Links;
 use super::open::Charged;
@@ -13,7 +14,6 @@ use super::zip_directory::{
 };
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use std::collections::HashSet;
-use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, ErrorKind, Read};
 use xz2::stream as xz;
@@ -25,20 +25,15 @@ const FLAG_DESCRIPTOR: u16 = 1 << 3;
 const FLAG_STRONG_ENCRYPTION: u16 = 1 << 6;
 const FLAG_MASKED: u16 = 1 << 13;
 
-/// Reads a ZIP of `size` bytes.
-pub(super) fn read(
-    level: &Level<'_>,
-    sink: &mut dyn EntrySink,
-    file: &File,
-    size: u64,
-) -> Result<(), GateError> {
-    let directory = locate(file, size).map_err(|e| fault(level, "", e))?;
-    let starts = survey(level, file, &directory)?;
-    let mut central = FileWindow::new(file, size);
+/// Reads a ZIP.
+pub(super) fn read(level: &Level<'_>, sink: &mut dyn EntrySink, input: Input<'_>) -> Result<(), GateError> {
+    let directory = locate(input).map_err(|e| fault(level, "", e))?;
+    let starts = survey(level, input, &directory)?;
+    let mut central = FileWindow::new(input);
     central.seek(directory.start, directory.end);
     let mut reader = Reader {
         level,
-        window: FileWindow::new(file, size),
+        window: FileWindow::new(input),
         inflate: Decompress::new(false),
         buffer: Vec::new(),
         starts,
@@ -69,9 +64,9 @@ fn fault(level: &Level<'_>, name: &str, fault: ZipFault) -> GateError {
 
 /// Counts and charges all entries before any data is read, and gives the file offsets of their local headers,
 /// ascending. No two may be equal.
-fn survey(level: &Level<'_>, file: &File, directory: &Directory) -> Result<Vec<u64>, GateError> {
+fn survey(level: &Level<'_>, input: Input<'_>, directory: &Directory) -> Result<Vec<u64>, GateError> {
     let bad = |reason| level.malformed(Format::Zip, reason, "");
-    let mut window = FileWindow::new(file, directory.end);
+    let mut window = FileWindow::new(input);
     window.seek(directory.start, directory.end);
     let mut record = Record::empty();
     let mut starts = Vec::new();

@@ -2,6 +2,7 @@
 
 use crate::problem::Problem;
 use crate::run::{RunContext, Stopped};
+use crate::spool::{self, Pace, Writer};
 use assay_schemas::Code;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -76,46 +77,91 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    // Nobody reads along.
+    let (writer, _) = spool::growing();
+    receive_for_reader(body, file, writer, limit, stall, run).await
+}
+
+/// The same while somebody reads the file along with it, who is not left far behind.
+///
+/// On any outcome the writer has ended when this returns, so that the reader has all bytes that will come.
+///
+/// # Errors
+/// [`UploadError`]. The file's content is then unspecified.
+pub async fn receive_for_reader<B>(
+    body: &mut B,
+    file: File,
+    spool: Writer,
+    limit: u64,
+    stall: Duration,
+    run: &RunContext,
+) -> Result<Received, UploadError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     if body.size_hint().lower() > limit {
         return Err(UploadError::TooLarge { limit });
     }
     let (to_disk, disk) = mpsc::channel::<Bytes>(BLOCKS_IN_FLIGHT);
     let (to_hash, hash) = mpsc::channel::<Bytes>(BLOCKS_IN_FLIGHT);
-    let writer = tokio::task::spawn_blocking(move || write_all(file, disk));
+    let pace = spool.pace();
+    let writer = tokio::task::spawn_blocking(move || write_all(file, disk, &spool));
     let hasher = tokio::task::spawn_blocking(move || hash_all(hash));
-    let mut size: u64 = 0;
-    let outcome = loop {
-        let frame = match run.bound(tokio::time::timeout(stall, body.frame())).await? {
-            Err(_) => break Err(UploadError::Stalled(stall)),
-            Ok(None) => break Ok(()),
-            Ok(Some(Err(error))) => break Err(UploadError::BrokenOff(error.into())),
-            Ok(Some(Ok(frame))) => frame,
-        };
-        let Ok(block) = frame.into_data() else { continue };
-        size = size.saturating_add(block.len() as u64);
-        if size > limit {
-            break Err(UploadError::TooLarge { limit });
-        }
-        // A closed channel means that the writer failed; its own error says why.
-        if to_hash.send(block.clone()).await.is_err() || to_disk.send(block).await.is_err() {
-            break Ok(());
-        }
-    };
-    drop((to_disk, to_hash));
+    let outcome = run
+        .bound(take_in(body, [to_hash, to_disk], pace, limit, stall))
+        .await;
+    // Their channels are closed now, so both end soon.
     let written = writer
         .await
         .map_err(|error| UploadError::Store(io::Error::other(error)))?;
     let sha256 = hasher
         .await
         .map_err(|error| UploadError::Store(io::Error::other(error)))?;
-    outcome?;
+    let size = outcome??;
     written.map_err(UploadError::Store)?;
     Ok(Received { size, sha256 })
 }
 
-fn write_all(mut file: File, mut blocks: mpsc::Receiver<Bytes>) -> io::Result<()> {
+/// Hands every block to all of `takers`; gives the bytes in all.
+async fn take_in<B>(
+    body: &mut B,
+    takers: [mpsc::Sender<Bytes>; 2],
+    mut pace: Pace,
+    limit: u64,
+    stall: Duration,
+) -> Result<u64, UploadError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut size: u64 = 0;
+    loop {
+        pace.room(size).await;
+        let frame = match tokio::time::timeout(stall, body.frame()).await {
+            Err(_) => return Err(UploadError::Stalled(stall)),
+            Ok(None) => return Ok(size),
+            Ok(Some(Err(error))) => return Err(UploadError::BrokenOff(error.into())),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(block) = frame.into_data() else { continue };
+        size = size.saturating_add(block.len() as u64);
+        if size > limit {
+            return Err(UploadError::TooLarge { limit });
+        }
+        for taker in &takers {
+            // A closed channel means that the writer failed; its own error says why.
+            if taker.send(block.clone()).await.is_err() {
+                return Ok(size);
+            }
+        }
+    }
+}
+
+fn write_all(mut file: File, mut blocks: mpsc::Receiver<Bytes>, spool: &Writer) -> io::Result<()> {
     while let Some(block) = blocks.blocking_recv() {
         file.write_all(&block)?;
+        spool.wrote(block.len() as u64);
     }
     Ok(())
 }

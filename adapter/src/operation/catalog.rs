@@ -1,6 +1,6 @@
 //! `POST /v1/catalog`: bytes to SBOM.
 
-use super::inventory::{self, Artifact};
+use super::inventory::{self, Examination, Subject};
 use super::status;
 use crate::app::App;
 use crate::http::headers::{self, CatalogHead};
@@ -9,8 +9,10 @@ use crate::http::upload::{self, Received};
 use crate::problem::{Problem, sanitize};
 use crate::recognition::Distribution;
 use crate::run::RunContext;
+use crate::spool::{self, Writer};
 use crate::workspace::Workspace;
 use assay_schemas::{ArtifactType, CatalogResponse, Code, ResourceLimits};
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,38 +36,63 @@ pub async fn run(
         let expected_size = expected_size(head.expected_size, &limits)?;
         // Cheaper to say it now than after an upload.
         run.bound(status::require_ready(&app)).await??;
-        let artifact = receive(&app, &workspace, artifact_type, &limits, &run, &mut body).await?;
-        check_received(&artifact.received, &expected_sha256, Some(expected_size))?;
-        inventory::take(&app, &workspace, artifact, &limits, distribution, &run).await
+        // What was announced is what the body must turn out to be, so the gate can hold the body to it while it comes.
+        let (spool, file, subject) = store(&workspace, artifact_type, expected_size)?;
+        let examination = Examination::begin(&workspace, subject, &limits, distribution, &run)?;
+        // Whatever the gate finds on the way: an input that is not what was announced has its own code.
+        let received = receive(&app, file, spool, &limits, &run, &mut body)
+            .await
+            .and_then(|received| {
+                check_received(&received, &expected_sha256, Some(expected_size))?;
+                Ok(received)
+            });
+        match received {
+            Ok(received) => inventory::conclude(&app, &workspace, examination, &received, &run).await,
+            Err(problem) => {
+                examination.abandon().await;
+                Err(problem)
+            }
+        }
     }
     .await;
     super::clean_up(&app, workspace, permit).await;
     outcome
 }
 
-/// Stores the body under the only name that its type can have.
-async fn receive(
-    app: &App,
+/// Makes the file for a body under the only name that its type can have: to be written, and to be examined meanwhile.
+fn store(
     workspace: &Workspace,
     artifact_type: ArtifactType,
-    limits: &ResourceLimits,
-    run: &RunContext,
-    body: &mut BodyInCustody,
-) -> Result<Artifact, Problem> {
-    let started = Instant::now();
-    let store = |error| Problem::new(Code::InputIo, "the input cannot be stored").caused_by(error);
-    let (file, path) = workspace.create_file(artifact_type.file_name()).map_err(store)?;
-    let limit = u64::try_from(limits.max_input_bytes).unwrap_or(0);
-    let stall = app.config.http.body_timeout;
-    let received = upload::receive(body, file.try_clone().map_err(store)?, limit, stall, run).await?;
-    app.metrics.stage("receive", started.elapsed());
-    Ok(Artifact {
-        file,
+    size: u64,
+) -> Result<(Writer, File, Subject), Problem> {
+    let failed = |error| Problem::new(Code::InputIo, "the input cannot be stored").caused_by(error);
+    let (file, path) = workspace.create_file(artifact_type.file_name()).map_err(failed)?;
+    let (writer, reader) = spool::growing();
+    let subject = Subject {
+        file: file.try_clone().map_err(failed)?,
         path,
         artifact_type,
         file_name: None,
-        received,
-    })
+        size,
+        growth: Some(reader),
+    };
+    Ok((writer, file, subject))
+}
+
+async fn receive(
+    app: &App,
+    file: File,
+    spool: Writer,
+    limits: &ResourceLimits,
+    run: &RunContext,
+    body: &mut BodyInCustody,
+) -> Result<Received, Problem> {
+    let started = Instant::now();
+    let limit = u64::try_from(limits.max_input_bytes).unwrap_or(0);
+    let stall = app.config.http.body_timeout;
+    let received = upload::receive_for_reader(body, file, spool, limit, stall, run).await?;
+    app.metrics.stage("receive", started.elapsed());
+    Ok(received)
 }
 
 /// Compares what arrived with what was announced: the hash first, as the contract has it.

@@ -1,9 +1,9 @@
 //! From a stored artifact to its inventory: gate, recognition, cataloguer, document, response. The same for HTTP and
 //! for one-shot scans.
 
-use super::{completeness, in_background};
+use super::{completeness, in_background, unless_panicked};
 use crate::app::App;
-use crate::archive::{self, GateLimits, Inspection};
+use crate::archive::{self, Gate, GateLimits, Input, Inspection};
 use crate::engine::Warnings;
 use crate::engine::syft::{CatalogFacts, CatalogJob, Source};
 use crate::http::upload::Received;
@@ -14,14 +14,17 @@ use crate::recognition::{
 use crate::run::RunContext;
 use crate::sbom::budget;
 use crate::sbom::cyclonedx::{self, NormalizedSbom, Origin};
+use crate::spool::Reader;
 use crate::workspace::Workspace;
 use assay_schemas::catalog::{CatalogSummary, PartialCode, PartialReason};
 use assay_schemas::version::{ADAPTER_NAME, ADAPTER_VERSION, CATALOG_ENGINE};
 use assay_schemas::{ArtifactType, CatalogResponse, Code, Component, Document, ResourceLimits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+use tokio::task::JoinHandle;
+use tokio_util::sync::DropGuard;
 
 /// Directory of the files that the cataloguers may read.
 const LAYOUT: &str = "layout";
@@ -53,9 +56,31 @@ pub async fn take(
     distribution: Option<Distribution>,
     run: &RunContext,
 ) -> Result<CatalogResponse, Problem> {
+    let subject = Subject {
+        file: artifact.file,
+        path: artifact.path,
+        artifact_type: artifact.artifact_type,
+        file_name: artifact.file_name,
+        size: artifact.received.size,
+        growth: None,
+    };
+    let examination = Examination::begin(workspace, subject, limits, distribution, run)?;
+    conclude(app, workspace, examination, &artifact.received, run).await
+}
+
+/// From an examination of bytes that turned out to be `received` to the response.
+///
+/// # Errors
+/// Those of each stage.
+pub(super) async fn conclude(
+    app: &App,
+    workspace: &Workspace,
+    examination: Examination,
+    received: &Received,
+    run: &RunContext,
+) -> Result<CatalogResponse, Problem> {
     let started = Instant::now();
-    let received = artifact.received.clone();
-    let (inspection, recognized) = examine(workspace, artifact, limits, distribution, run).await?;
+    let (inspection, recognized) = examination.outcome().await?;
     app.metrics.stage("inspect", started.elapsed());
 
     let versions = app.scanner.engines.versions(run).await?;
@@ -93,7 +118,7 @@ pub async fn take(
         facts: output.facts,
         warnings: output.warnings,
     };
-    let mut response = respond(app, &received, versions.syft, sbom, evidence)?;
+    let mut response = respond(app, received, versions.syft, sbom, evidence)?;
     if !budget::fit_catalog(&mut response, budget::Budget::CLIENT) {
         return Err(Problem::new(
             Code::OutputTooLarge,
@@ -104,53 +129,110 @@ pub async fn take(
     Ok(response)
 }
 
-/// Gate and recognition: one pass over the bytes on a blocking thread.
-async fn examine(
-    workspace: &Workspace,
-    artifact: Artifact,
-    limits: &ResourceLimits,
+/// What is to be examined.
+#[derive(Debug)]
+pub(super) struct Subject {
+    /// Open for reading.
+    pub(super) file: File,
+    /// Where it lies in the workspace.
+    pub(super) path: PathBuf,
+    /// The client's hint.
+    pub(super) artifact_type: ArtifactType,
+    /// As in [`Artifact::file_name`].
+    pub(super) file_name: Option<String>,
+    /// Size of the whole file, bytes.
+    pub(super) size: u64,
+    /// How far it has grown, if it is not whole yet.
+    pub(super) growth: Option<Reader>,
+}
+
+/// Gate and recognition: one pass over the bytes on a blocking thread, while they may still be arriving.
+///
+/// Whoever begins it must wait for its end, with [`Self::outcome`] or [`Self::abandon`], before the workspace goes.
+#[derive(Debug)]
+pub(super) struct Examination {
+    work: JoinHandle<Result<(Inspection, Recognized), Problem>>,
+    stop: DropGuard,
+}
+
+impl Examination {
+    /// Begins it.
+    pub(super) fn begin(
+        workspace: &Workspace,
+        subject: Subject,
+        limits: &ResourceLimits,
+        distribution: Option<Distribution>,
+        run: &RunContext,
+    ) -> Result<Self, Problem> {
+        let layout = workspace
+            .create_directory(LAYOUT)
+            .map_err(|error| Problem::new(Code::WorkspaceIo, "the layout cannot be made").caused_by(error))?;
+        let scratch = workspace.path().to_owned();
+        let gate_limits = gate_limits(limits);
+        let run = RunContext {
+            deadline: run.deadline,
+            cancel: run.cancel.child_token(),
+        };
+        let stop = run.cancel.clone().drop_guard();
+        let work = tokio::task::spawn_blocking(move || {
+            examine(subject, &layout, &scratch, &gate_limits, distribution, &run)
+        });
+        Ok(Self { work, stop })
+    }
+
+    /// Waits for it.
+    pub(super) async fn outcome(self) -> Result<(Inspection, Recognized), Problem> {
+        // Held until the work has ended: dropping it would end the work.
+        let Self { work, stop } = self;
+        let outcome = work.await;
+        drop(stop);
+        unless_panicked(outcome)
+    }
+
+    /// Ends it early and waits until it has ended. Whatever it found is of no interest.
+    pub(super) async fn abandon(self) {
+        let Self { work, stop } = self;
+        drop(stop);
+        let _ = work.await;
+    }
+}
+
+/// All of it, blocking.
+fn examine(
+    subject: Subject,
+    layout: &Path,
+    scratch: &Path,
+    limits: &GateLimits,
     distribution: Option<Distribution>,
     run: &RunContext,
 ) -> Result<(Inspection, Recognized), Problem> {
-    let layout = workspace
-        .create_directory(LAYOUT)
-        .map_err(|error| Problem::new(Code::WorkspaceIo, "the layout cannot be made").caused_by(error))?;
-    let scratch = workspace.path().to_owned();
-    let gate_limits = gate_limits(limits);
-    let run = run.clone();
-    in_background(move || {
-        let profile = match artifact.artifact_type {
-            ArtifactType::Conda => archive::Profile::Conda,
-            _ => archive::Profile::Package,
-        };
-        let size = artifact.received.size;
-        let mut collector = Collector::new(
-            artifact.artifact_type,
-            &layout,
-            LayoutLimits::default(),
-            distribution,
-        )
-        .named(artifact.file_name);
-        let inspection = archive::inspect(
-            &artifact.file,
-            size,
-            &scratch,
-            &gate_limits,
-            profile,
-            &run,
-            &mut collector,
-        )?;
-        archive::declared::check(artifact.artifact_type, inspection.format, size)?;
-        let root = RootFacts {
-            is_opaque: inspection.format == archive::Format::Opaque,
-            is_rpm: inspection.format == archive::Format::Rpm,
-            input_bytes: size,
-            path: &artifact.path,
-        };
-        let recognized = collector.finish(&root)?;
-        Ok((inspection, recognized))
-    })
-    .await
+    let profile = match subject.artifact_type {
+        ArtifactType::Conda => archive::Profile::Conda,
+        _ => archive::Profile::Package,
+    };
+    let mut collector = Collector::new(
+        subject.artifact_type,
+        layout,
+        LayoutLimits::default(),
+        distribution,
+    )
+    .named(subject.file_name);
+    let size = subject.size;
+    let input = match &subject.growth {
+        Some(growth) => Input::growing(&subject.file, size, growth),
+        None => Input::complete(&subject.file, size),
+    };
+    let gate = Gate::new(*limits, size, scratch, profile, run);
+    let inspection = gate.inspect(input, &mut collector)?;
+    archive::declared::check(subject.artifact_type, inspection.format, size)?;
+    let root = RootFacts {
+        is_opaque: inspection.format == archive::Format::Opaque,
+        is_rpm: inspection.format == archive::Format::Rpm,
+        input_bytes: size,
+        path: &subject.path,
+    };
+    let recognized = collector.finish(&root)?;
+    Ok((inspection, recognized))
 }
 
 fn gate_limits(limits: &ResourceLimits) -> GateLimits {

@@ -17,6 +17,7 @@ use crate::workspace::Workspace;
 use assay_schemas::catalog::PartialReason;
 use assay_schemas::{Code, Completeness, ResourceLimits};
 use std::time::Duration;
+use tokio::task::JoinError;
 
 /// Waits for a slot and starts the run's clock.
 async fn admit(
@@ -45,7 +46,12 @@ async fn admit(
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+    unless_panicked(tokio::task::spawn_blocking(work).await)
+}
+
+/// The outcome of background work.
+fn unless_panicked<T>(outcome: Result<Result<T, Problem>, JoinError>) -> Result<T, Problem> {
+    outcome.unwrap_or_else(|error| {
         Err(Problem::new(Code::InternalError, "the run failed in an unexpected way").caused_by(error))
     })
 }

@@ -4,6 +4,7 @@
 mod cli;
 mod execution;
 mod fake;
+mod gate;
 mod given;
 mod protocol;
 mod samples;

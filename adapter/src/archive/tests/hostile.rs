@@ -1,12 +1,13 @@
 //! What must be refused, and by which rule.
 
-use super::super::{GateLimits, Profile};
+use super::super::{Discard, Gate, GateLimits, Input, Profile};
 use super::{
     LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, refused, refused_with, rpm_package, run, tar,
     tar_record, with_unix_mode, zip,
 };
 use crate::run::RunContext;
 use assay_schemas::Code;
+use std::io::Write;
 use std::time::Duration;
 
 #[test]
@@ -312,4 +313,31 @@ fn a_container_that_breaks_inside_a_tolerated_archive_is_refused() {
     for cut in [outer.len() / 2, outer.len() - 9] {
         assert_eq!(refused(&outer[..cut]), Code::ArchiveInvalid);
     }
+}
+
+#[test]
+fn several_inputs_share_one_budget_and_are_counted_apart() {
+    let file = |bytes: &[u8]| {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        (file, u64::try_from(bytes.len()).unwrap())
+    };
+    let (first, first_size) = file(&tar(&[("a", b"1"), ("b", b"23")]));
+    let (second, second_size) = file(&tar(&[("c", b"4")]));
+    let scratch = tempfile::tempdir().unwrap();
+    let context = RunContext::with_timeout(Duration::from_mins(1));
+    let limits = GateLimits {
+        max_entries: 4,
+        ..LIMITS
+    };
+    let input_bytes = first_size + second_size;
+    let gate = Gate::new(limits, input_bytes, scratch.path(), Profile::Layer, &context);
+    let counts = |file, size| {
+        gate.inspect(Input::complete(file, size), &mut Discard)
+            .map(|found| (found.entries, found.expanded_bytes))
+    };
+    assert_eq!(counts(&first, first_size).unwrap(), (2, 3));
+    assert_eq!(counts(&second, second_size).unwrap(), (1, 1));
+    let error = counts(&first, first_size).unwrap_err();
+    assert_eq!(error.code(), Code::ArchiveEntryLimit);
 }

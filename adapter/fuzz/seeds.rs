@@ -4,7 +4,11 @@ use std::path::PathBuf;
 use std::{env, fs, io};
 
 #[path = "src/lib.rs"]
-#[allow(dead_code, unreachable_pub, reason = "shared with the fuzzer, which uses more of it")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "shared with the fuzzer, which uses more of it"
+)]
 mod harness;
 #[path = "src/seeds.rs"]
 #[allow(unreachable_pub, reason = "shared")]

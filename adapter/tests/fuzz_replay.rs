@@ -9,7 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[path = "../fuzz/src/lib.rs"]
-#[allow(dead_code, unreachable_pub, reason = "shared with the fuzzer, which uses more of it")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "shared with the fuzzer, which uses more of it"
+)]
 mod harness;
 #[path = "../fuzz/src/seeds.rs"]
 #[allow(unreachable_pub, reason = "shared")]

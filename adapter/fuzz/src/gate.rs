@@ -2,11 +2,13 @@
 
 use super::heap::{MAX_DURATION, bounded};
 use assay_adapter::archive::{
-    Entry, EntryKind, EntrySink, GateError, GateLimits, Inspection, Interest, Profile, inspect,
+    Entry, EntryKind, EntrySink, Gate, GateError, GateLimits, Growth, Input, Inspection, Interest, Profile,
+    inspect,
 };
 use assay_adapter::recognition::{Collector, LayoutLimits, RootFacts};
 use assay_adapter::run::RunContext;
 use assay_schemas::{ArtifactType, Code};
+use std::cell::Cell;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind};
@@ -89,6 +91,27 @@ impl Stage {
         inspect(&self.file, size, self.folder.path(), &LIMITS, profile, &run, sink)
     }
 
+    /// The same for a file that grows by `step` bytes whenever more are waited for.
+    fn inspect_arriving(
+        &self,
+        bytes: &[u8],
+        step: usize,
+        profile: Profile,
+        sink: &mut dyn EntrySink,
+    ) -> Result<Inspection, GateError> {
+        self.file.set_len(0).expect("memory for the input");
+        let growth = Arriving {
+            file: &self.file,
+            bytes,
+            step,
+            written: Cell::new(0),
+        };
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let run = RunContext::with_timeout(MAX_DURATION);
+        let gate = Gate::new(LIMITS, size, self.folder.path(), profile, &run);
+        gate.inspect(Input::growing(&self.file, size, &growth), sink)
+    }
+
     fn listen(&self, bytes: &[u8], profile: Profile) {
         let sample = sample(bytes);
         let wants = if sample & 1 == 0 {
@@ -117,6 +140,20 @@ impl Stage {
             let again = self.inspect(bytes, profile, &mut Listener::new(other));
             // Of two faults either may be met first; but what passes has to pass for everybody.
             assert_eq!(verdict.ok(), again.ok(), "the verdict depends on who listens");
+        } else if sample % 16 < 6 {
+            let step = usize::try_from(sample >> 8).unwrap_or(0) % 700 + 1;
+            let mut listener = Listener::new(wants);
+            let again = self.inspect_arriving(bytes, step, profile, &mut listener);
+            assert_eq!(
+                shown(&verdict),
+                shown(&again),
+                "the verdict depends on how the bytes arrive"
+            );
+            assert_eq!(
+                heard,
+                listener.heard.finish(),
+                "the entries depend on how the bytes arrive"
+            );
         }
     }
 
@@ -199,6 +236,34 @@ impl Stage {
         }
         format!("{recognised:?}")
     }
+}
+
+/// An upload of which the gate asks for more.
+#[derive(Debug)]
+struct Arriving<'b> {
+    file: &'b File,
+    bytes: &'b [u8],
+    step: usize,
+    written: Cell<usize>,
+}
+
+impl Growth for Arriving<'_> {
+    fn wait(&self, until: u64) -> u64 {
+        let until = usize::try_from(until).unwrap_or(usize::MAX).min(self.bytes.len());
+        while self.written.get() < until {
+            let at = self.written.get();
+            let end = self.bytes.len().min(at + self.step);
+            let offset = u64::try_from(at).unwrap_or(u64::MAX);
+            let part = self.bytes.get(at..end).unwrap_or_default();
+            self.file
+                .write_all_at(part, offset)
+                .expect("memory for the input");
+            self.written.set(end);
+        }
+        u64::try_from(self.written.get()).unwrap_or(u64::MAX)
+    }
+
+    fn reached(&self, _: u64) {}
 }
 
 /// Whatever in the layout is neither a directory nor a regular file.

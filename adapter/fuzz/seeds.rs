@@ -6,6 +6,7 @@ use std::{env, fs, io};
 #[path = "src/lib.rs"]
 #[allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     reason = "shared with the fuzzer, which uses more of it"
 )]

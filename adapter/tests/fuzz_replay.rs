@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[path = "../fuzz/src/lib.rs"]
 #[allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     reason = "shared with the fuzzer, which uses more of it"
 )]

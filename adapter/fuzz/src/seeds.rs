@@ -109,7 +109,7 @@ fn collect(bytes: &[u8], depth: u32, files: &mut Vec<(String, Vec<u8>)>) {
                 let Ok(mut entry) = archive.by_index(index) else {
                     continue;
                 };
-                let (name, mut data) = (entry.name().to_owned(), Vec::new());
+                let (name, mut data) = (String::from_utf8_lossy(entry.name_raw()).into_owned(), Vec::new());
                 if entry.read_to_end(&mut data).is_ok() {
                     inside.push((name, data));
                 }

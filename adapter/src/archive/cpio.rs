@@ -2,7 +2,7 @@
 
 use super::entry::{Container, EntryKind, EntrySink};
 use super::error::GateError;
-use super::level::{Charge, Level};
+use super::level::{Charge, Level, too_many_links};
 use super::links::Links;
 use super::path::{MAX_PATH_BYTES, PathFault, Rules};
 use super::sniff::Format;
@@ -116,8 +116,8 @@ fn entry(
             let target = take_bytes(source, record.size).map_err(broken)?;
             level.check_symlink(place, &target, Rules::Posix)?;
             let target = String::from_utf8_lossy(&target);
-            if level.rules(Rules::Posix) != Rules::System {
-                links.add(place, &target);
+            if level.rules(Rules::Posix) != Rules::System && !links.add(place, &target) {
+                return Err(too_many_links(level, place));
             }
             level.announce(
                 sink,

@@ -69,6 +69,20 @@ pub trait EntrySink {
     /// A new entry. For anything but a file the answer has no effect.
     fn begin(&mut self, entry: &Entry<'_>) -> Interest;
 
+    /// The same for a file of which the first bytes are known: at least [`SNIFF_BYTES`](super::sniff::SNIFF_BYTES), or
+    /// all if it has fewer. For a sink that can tell by them that it does not want the rest.
+    fn begin_file(&mut self, entry: &Entry<'_>, head: &[u8]) -> Interest {
+        let _ = head;
+        self.begin(entry)
+    }
+
+    /// Whether an engine gets the file that was announced last as it is, itself or inside something else that it
+    /// opens. Asked when its content has been handed over (or was not wanted). An archive that no engine gets is not
+    /// refused for being broken or unsafe.
+    fn is_handed_on(&self) -> bool {
+        true
+    }
+
     /// The next bytes of the entry's content.
     fn chunk(&mut self, bytes: &[u8]) -> io::Result<()>;
 

@@ -42,7 +42,7 @@ pub struct Inspection {
     /// Archives opened inside archives.
     pub nested_archives: u64,
     /// Files inside that look like archives and were not read to their end: formats that are recognised but not read
-    /// (7z, RAR …), and broken archives that are not named like one.
+    /// (7z, RAR …), and broken or unsafe archives that no engine gets.
     pub unopened: u64,
 }
 

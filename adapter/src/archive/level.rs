@@ -219,3 +219,11 @@ impl<'g> Level<'g> {
         }
     }
 }
+
+/// The links of an archive are held in memory until its end.
+pub(super) fn too_many_links(level: &Level<'_>, name: &str) -> GateError {
+    GateError::Link {
+        reason: "more symbolic links than can be followed",
+        place: level.place(name),
+    }
+}

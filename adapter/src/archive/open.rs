@@ -26,17 +26,18 @@ impl Level<'_> {
         if let Some(size) = declared_size {
             self.check_file(size, name)?;
         }
-        let interest = sink.begin(&Entry {
+        let head = content
+            .peek(SNIFF_BYTES)
+            .map_err(|e| self.broken_at(Format::Opaque, name, e))?;
+        let format = sniff::sniff_nested(head, name);
+        let entry = Entry {
             path: name,
             within: &self.within,
             container,
             kind: EntryKind::File,
             declared_size,
-        });
-        let head = content
-            .peek(SNIFF_BYTES)
-            .map_err(|e| self.broken_at(Format::Opaque, name, e))?;
-        let format = sniff::sniff_nested(head, name);
+        };
+        let interest = sink.begin_file(&entry, head);
         if format.is_unsupported() {
             self.gate.unopened.set(self.gate.unopened.get().saturating_add(1));
         }
@@ -60,6 +61,7 @@ impl Level<'_> {
         content: &mut dyn Source,
     ) -> Result<(), GateError> {
         let outer_failed = Cell::new(false);
+        let is_handed_on = sink.is_handed_on();
         let mut bounded = Stream::new(SingleFile {
             level: self,
             name,
@@ -77,17 +79,20 @@ impl Level<'_> {
         .and_then(|_| finish(self, format, name, &mut bounded));
         match opened {
             Err(error) if !outer_failed.get() => {
-                self.tolerate(name, error)?;
+                self.tolerate(name, is_handed_on, error)?;
                 self.drain(sink, name, Interest::Skip, &mut bounded, &mut |_| Ok(()))
             }
             other => other,
         }
     }
 
-    /// A file that only looks like an archive, by its first bytes but not by its name, is opened because of the
-    /// budgets; that it is a broken one, or one with unsafe names, is no fault of the artifact: nobody else opens it.
-    fn tolerate(&self, name: &str, error: GateError) -> Result<(), GateError> {
-        if error.is_about_content() && !sniff::names_archive(name) {
+    /// An archive that cannot be read or that is unsafe is no fault of the artifact when nobody else opens it: a file
+    /// that only looks like one, by its first bytes but not by its name, or one among the files of a package (its tests
+    /// are full of broken archives) that no engine gets. What stands at the top of its container is a part of the package
+    /// itself, such as a deb's `data.tar`, whoever reads it. Budgets hold for all of them.
+    fn tolerate(&self, name: &str, is_handed_on: bool, error: GateError) -> Result<(), GateError> {
+        let is_mere_file = name.contains('/') && !is_handed_on;
+        if error.is_about_content() && (is_mere_file || !sniff::names_archive(name)) {
             self.gate.unopened.set(self.gate.unopened.get().saturating_add(1));
             return Ok(());
         }
@@ -142,6 +147,7 @@ impl Level<'_> {
             size = size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
             spool.write_all(bytes).map_err(GateError::Scratch)
         })?;
+        let is_handed_on = sink.is_handed_on();
         let parent = Parent::Entry(self, name);
         let behind_prefix = !format.is_archive()
             && sniff::names_zip(name)
@@ -157,7 +163,7 @@ impl Level<'_> {
         } else {
             Ok(())
         };
-        opened.or_else(|error| self.tolerate(name, error))
+        opened.or_else(|error| self.tolerate(name, is_handed_on, error))
     }
 }
 

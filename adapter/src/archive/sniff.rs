@@ -143,18 +143,19 @@ pub fn sniff_nested(head: &[u8], name: &str) -> Format {
 
 /// Names under which engines open ZIPs by their end, so that a prefix hides nothing from them.
 pub fn names_zip(name: &str) -> bool {
-    const SUFFIXES: [&str; 19] = [
+    const SUFFIXES: [&str; 21] = [
         ".zip", ".jar", ".war", ".ear", ".aar", ".par", ".sar", ".nar", ".kar", ".hpi", ".jpi", ".lpkg",
-        ".whl", ".egg", ".conda", ".nupkg", ".apk", ".ipa", ".rar",
+        ".far", ".zap", ".whl", ".egg", ".conda", ".nupkg", ".apk", ".ipa", ".rar",
     ];
     SUFFIXES.iter().any(|suffix| has_suffix(name, suffix))
 }
 
 /// Names under which engines and package managers open archives.
 pub fn names_archive(name: &str) -> bool {
-    const SUFFIXES: [&str; 24] = [
+    const SUFFIXES: [&str; 26] = [
         ".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".tzst", ".tzstd", ".gz", ".bz", ".bz2", ".xz", ".zst",
         ".zstd", ".lzma", ".lz4", ".tlz4", ".br", ".sz", ".crate", ".gem", ".rpm", ".deb", ".cpio", ".z",
+        ".lz", ".tlz",
     ];
     names_zip(name) || SUFFIXES.iter().any(|suffix| has_suffix(name, suffix))
 }

@@ -5,7 +5,7 @@
 use super::META_RECORD_BYTES;
 use super::entry::{Container, EntryKind, EntrySink};
 use super::error::GateError;
-use super::level::{Charge, Level};
+use super::level::{Charge, Level, too_many_links};
 use super::links::Links;
 use super::path::{self, Rules};
 use super::sniff::Format;
@@ -202,8 +202,8 @@ impl Reader {
             Kind::Directory => level.announce(sink, Container::Tar, name, EntryKind::Directory),
             Kind::Symlink => {
                 level.check_symlink(name, target, Rules::Posix)?;
-                if level.rules(Rules::Posix) != Rules::System {
-                    self.links.add(name, &shown_target);
+                if level.rules(Rules::Posix) != Rules::System && !self.links.add(name, &shown_target) {
+                    return Err(too_many_links(level, name));
                 }
                 let kind = EntryKind::Symlink {
                     target: &shown_target,

@@ -26,6 +26,8 @@ struct Recorder {
     contents: Vec<Vec<u8>>,
     rpms: Vec<String>,
     wants_all: bool,
+    /// No engine gets any of the files.
+    keeps_all: bool,
     open: bool,
 }
 
@@ -67,6 +69,10 @@ impl EntrySink for Recorder {
     fn end(&mut self) -> io::Result<()> {
         assert!(std::mem::take(&mut self.open), "an end without a beginning");
         Ok(())
+    }
+
+    fn is_handed_on(&self) -> bool {
+        !self.keeps_all
     }
 
     fn rpm(&mut self, _: &[String], metadata: &rpm::PackageMetadata) {

@@ -4,13 +4,19 @@
 //! memory that does not follow from what the file claims.
 
 use super::input::Input;
+use super::path::{self, Rules};
 use super::stream::FileWindow;
+use flate2::Crc;
 use std::io::{self, ErrorKind};
 
 const END_SIGNATURE: [u8; 4] = *b"PK\x05\x06";
 const ZIP64_LOCATOR_SIGNATURE: [u8; 4] = *b"PK\x06\x07";
 const ZIP64_END_SIGNATURE: [u8; 4] = *b"PK\x06\x06";
 const CENTRAL_SIGNATURE: [u8; 4] = *b"PK\x01\x02";
+/// Extra field with values that do not fit into 32 bits.
+pub(super) const ZIP64: u16 = 1;
+/// Extra field with the name in UTF-8.
+const UNICODE_PATH: u16 = 0x7075;
 /// Fixed part of the end record.
 const END_BYTES: u64 = 22;
 const LOCATOR_BYTES: u64 = 20;
@@ -73,6 +79,12 @@ impl Fields<'_> {
             .get(at..)
             .and_then(|bytes| bytes.first_chunk())
             .map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// `None` past the end.
+    fn u32_at(self, at: usize) -> Option<u32> {
+        let bytes = self.0.get(at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
     }
 
     pub(super) fn u64(self, at: usize) -> u64 {
@@ -336,6 +348,7 @@ pub(super) fn next_record(window: &mut FileWindow<'_>, record: &mut Record) -> R
         (&mut record.offset, 0xffff_ffff),
     ];
     widen(extra, wide)?;
+    check_unicode_path(&record.name, extra)?;
     if disk != 0 && disk != 0xffff {
         return Err("a part of an archive over several files".into());
     }
@@ -347,7 +360,7 @@ pub(super) fn next_record(window: &mut FileWindow<'_>, record: &mut Record) -> R
 
 /// Replaces the values that carry the mark by those of the ZIP64 extra field, in its order.
 pub(super) fn widen<const N: usize>(extra: &[u8], values: [(&mut u64, u64); N]) -> Result<(), ZipFault> {
-    let mut wide = extra_field(extra, 1);
+    let mut wide = extra_field(extra, ZIP64)?;
     for (value, mark) in values {
         if *value != mark {
             continue;
@@ -363,18 +376,68 @@ pub(super) fn widen<const N: usize>(extra: &[u8], values: [(&mut u64, u64); N]) 
     Ok(())
 }
 
-/// The first extra field with this tag. Malformed extra data has no fields.
-pub(super) fn extra_field(mut extra: &[u8], tag: u16) -> Option<&[u8]> {
-    while extra.len() >= 4 {
-        let fields = Fields(extra);
-        let (found, length) = (fields.u16(0), usize::from(fields.u16(2)));
-        let (data, next) = extra.get(4..)?.split_at_checked(length)?;
-        if found == tag {
-            return Some(data);
+/// The extra fields with this tag, in their order. Malformed extra data has no more fields.
+fn extra_fields(mut extra: &[u8], tag: u16) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        loop {
+            let fields = Fields(extra.get(..4)?);
+            let (found, length) = (fields.u16(0), usize::from(fields.u16(2)));
+            let (data, next) = extra.get(4..)?.split_at_checked(length)?;
+            extra = next;
+            if found == tag {
+                return Some(data);
+            }
         }
-        extra = next;
+    })
+}
+
+/// The only extra field with this tag: with two of them, readers take the first or the last.
+pub(super) fn extra_field(extra: &[u8], tag: u16) -> Result<Option<&[u8]>, ZipFault> {
+    let mut fields = extra_fields(extra, tag);
+    let first = fields.next();
+    if fields.next().is_some() {
+        return Err("two extra fields of a kind that there is one of".into());
     }
-    None
+    Ok(first)
+}
+
+/// Holds the Unicode name, which some readers show and others do not know, against the name of the header.
+///
+/// Archivers write it where the header's own encoding cannot say the name. So a component may differ, but only one that
+/// is not ASCII, and not in its suffix: nothing can be another kind of file to one reader than to the other, nor lie
+/// elsewhere.
+pub(super) fn check_unicode_path(name: &[u8], extra: &[u8]) -> Result<(), ZipFault> {
+    /// Version and checksum of the name that it is for.
+    const FIXED: usize = 5;
+    let Some(field) = extra_field(extra, UNICODE_PATH)? else {
+        return Ok(());
+    };
+    let mut sum = Crc::new();
+    sum.update(name);
+    let is_meant = field.first() == Some(&1) && Fields(field).u32_at(1) == Some(sum.sum());
+    let Some(unicode) = field.get(FIXED..).filter(|_| is_meant) else {
+        // Of another version or for another name: readers that know it do not use it.
+        return Ok(());
+    };
+    let unicode = std::str::from_utf8(unicode).map_err(|_| "a Unicode name that is not UTF-8")?;
+    let mut ours = name.split(|&b| b == b'/');
+    let mut theirs = unicode.split('/');
+    loop {
+        match (ours.next(), theirs.next()) {
+            (None, None) => return Ok(()),
+            (Some(ours), Some(theirs)) if ours == theirs.as_bytes() => {}
+            (Some(ours), Some(theirs)) if !theirs.is_ascii() && suffix(ours) == suffix(theirs.as_bytes()) => {
+                path::check_name(theirs.as_bytes(), Rules::Portable).map_err(|_| "an unsafe Unicode name")?;
+            }
+            _ => return Err("a Unicode name that is another one than the header's".into()),
+        }
+    }
+}
+
+/// What follows the last dot.
+fn suffix(component: &[u8]) -> Option<&[u8]> {
+    let dot = component.iter().rposition(|&b| b == b'.')?;
+    component.get(dot..)
 }
 
 impl Record {
@@ -429,7 +492,7 @@ pub(super) fn cut_off() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Record};
+    use super::{Kind, Record, check_unicode_path, widen};
 
     #[test]
     fn type_bits_that_are_no_type_say_nothing() {
@@ -460,5 +523,58 @@ mod tests {
             };
             assert_eq!(record.kind(slash), want, "{made_by:x} {mode:o} {dos:x} {slash}");
         }
+    }
+
+    fn unicode_path(version: u8, of: &[u8], name: &str) -> Vec<u8> {
+        let mut sum = flate2::Crc::new();
+        sum.update(of);
+        let mut field = vec![0x75, 0x70, u8::try_from(5 + name.len()).unwrap(), 0, version];
+        field.extend_from_slice(&sum.sum().to_le_bytes());
+        field.extend_from_slice(name.as_bytes());
+        field
+    }
+
+    #[test]
+    fn unicode_names_may_say_what_the_header_cannot_and_nothing_else() {
+        let cases: [(&[u8], &str, bool); 10] = [
+            (b"a/b.txt", "a/b.txt", true),
+            (b"a/caf\x82.txt", "a/caf\u{e9}.txt", true),
+            (b"a/caf#U00e9.txt", "a/caf\u{e9}.txt", true),
+            (b"a/b.txt", "a/c.txt", false),
+            (b"a/b.txt", "b.txt", false),
+            (b"a/b.txt", "a/b.txt/c", false),
+            (b"a/caf\x82.txt", "a/caf\u{e9}.jar", false),
+            (b"a/b.txt", "../b.txt", false),
+            (b"a/b.txt", "a\u{ff0f}..\u{ff0f}b.txt", false),
+            (b"\x82/b.txt", "\u{ff0f}..\u{e9}/b.txt", false),
+        ];
+        for (header, unicode, accepted) in cases {
+            let extra = unicode_path(1, header, unicode);
+            assert_eq!(
+                check_unicode_path(header, &extra).is_ok(),
+                accepted,
+                "{unicode:?}"
+            );
+            let stale = unicode_path(1, b"another", unicode);
+            assert!(check_unicode_path(header, &stale).is_ok(), "{unicode:?}");
+            let unknown = unicode_path(2, header, unicode);
+            assert!(check_unicode_path(header, &unknown).is_ok(), "{unicode:?}");
+            let twice = [extra, stale].concat();
+            assert!(check_unicode_path(header, &twice).is_err(), "{unicode:?}");
+        }
+        assert!(
+            check_unicode_path(b"a", b"\x75\x70\x03\0abc").is_ok(),
+            "too short to be one"
+        );
+    }
+
+    #[test]
+    fn wide_values_come_from_one_field() {
+        let field = b"\x01\0\x08\0\x07\0\0\0\0\0\0\0";
+        let mut size = 0xffff_ffff;
+        widen(field, [(&mut size, 0xffff_ffff)]).unwrap();
+        assert_eq!(size, 7);
+        let twice = [&field[..], field].concat();
+        assert!(widen(&twice, [(&mut size, 0xffff_ffff)]).is_err());
     }
 }

@@ -3,18 +3,18 @@
 use super::entry::{Container, EntryKind, EntrySink};
 use super::error::GateError;
 use super::input::Input;
-use super::level::Level;
-use super::links::Links;
+use super::level::{Level, too_many_links};
+use super::links::{Hashes, Links};
 use super::open::Charged;
 use super::path::{MAX_PATH_BYTES, PathFault, Rules};
 use super::sniff::Format;
 use super::stream::{BUFFER_BYTES, FileWindow, Stream};
 use super::zip_directory::{
-    Directory, Fields, Kind, Record, ZipFault, cut_off, extra_field, locate, next_record, widen,
+    Directory, Fields, Kind, Record, ZIP64, ZipFault, check_unicode_path, cut_off, extra_field, locate,
+    next_record, widen,
 };
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, ErrorKind, Read};
 use xz2::stream as xz;
 
@@ -102,30 +102,37 @@ struct Reader<'l, 'g, 'f> {
     files: Tree,
 }
 
+/// Most directories of one archive that are told apart; ordinary archives have fewer of them than files.
+const MAX_DIRECTORIES: usize = 450_000;
+
 /// Paths that are files, by hash: nothing may lie beneath them. Grows with the entry cap only.
 #[derive(Default)]
 struct Tree {
-    state: RandomState,
+    hashes: Hashes,
     files: HashSet<u64>,
     directories: HashSet<u64>,
 }
 
 impl Tree {
-    /// Notes an entry; false if it lies beneath a file, or is a file where a directory is.
-    fn add(&mut self, name: &str, is_directory: bool) -> bool {
-        for (at, _) in name.match_indices('/') {
-            let parent = self.state.hash_one(name.get(..at).unwrap_or_default());
+    /// Notes an entry, unless it lies beneath a file, or is a file where a directory is.
+    fn add(&mut self, name: &str, is_directory: bool) -> Result<(), &'static str> {
+        for parent in self.hashes.parents(name) {
             if self.files.contains(&parent) {
-                return false;
+                return Err("an entry beneath a file");
             }
             self.directories.insert(parent);
         }
-        let own = self.state.hash_one(name);
-        if is_directory {
-            return true;
+        if self.directories.len() > MAX_DIRECTORIES {
+            return Err("more directories than can be told apart");
         }
-        self.files.insert(own);
-        !self.directories.contains(&own)
+        if !is_directory {
+            let own = self.hashes.whole(name);
+            self.files.insert(own);
+            if self.directories.contains(&own) {
+                return Err("an entry beneath a file");
+            }
+        }
+        Ok(())
     }
 }
 
@@ -150,9 +157,7 @@ impl Reader<'_, '_, '_> {
                 place: level.place(place),
             });
         }
-        if !self.files.add(place, kind == Kind::Directory) {
-            return Err(bad("an entry beneath a file"));
-        }
+        self.files.add(place, kind == Kind::Directory).map_err(bad)?;
         level.check_file(record.size, place)?;
         level.check_entry_ratio(record.size, record.compressed, place)?;
         let unreadable = |reason| GateError::Unreadable {
@@ -203,10 +208,12 @@ impl Reader<'_, '_, '_> {
         if extra.len() < extra_length {
             return Err(bad("the local header is cut off"));
         }
-        if extra_field(extra, 1).is_some() {
+        let has_wide = extra_field(extra, ZIP64).map_err(|e| fault(level, name, e))?;
+        if has_wide.is_some() {
             widen(extra, [(&mut size, 0xffff_ffff), (&mut compressed, 0xffff_ffff)])
                 .map_err(|e| fault(level, name, e))?;
         }
+        check_unicode_path(&record.name, extra).map_err(|e| fault(level, name, e))?;
         if method != record.method {
             return Err(bad("local header and directory have different methods"));
         }
@@ -305,7 +312,9 @@ impl Reader<'_, '_, '_> {
                 content.read_to_end(&mut target).map_err(broken)?;
                 level.check_symlink(name, &target, Rules::Portable)?;
                 let target = String::from_utf8_lossy(&target);
-                self.links.add(name, &target);
+                if !self.links.add(name, &target) {
+                    return Err(too_many_links(level, name));
+                }
                 level.announce(sink, Container::Zip, name, EntryKind::Symlink { target: &target });
             }
         }

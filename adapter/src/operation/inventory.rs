@@ -421,7 +421,7 @@ fn doubts(form: Form, components: &[Component], unyielding: &[String], unopened:
     if unopened > 0 {
         doubt(
             PartialCode::UnsupportedFormat,
-            format!("{unopened} files inside are of formats that are not opened"),
+            format!("{unopened} archives inside were not opened: of a format that is not read, or broken"),
         );
     }
     doubts

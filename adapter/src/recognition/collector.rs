@@ -10,7 +10,7 @@ use super::layout::{Layout, LayoutLimits, Writing};
 use super::manifest::{self, MAX_MANIFEST_BYTES, ManifestError};
 use super::unit::{Candidate, Unit};
 use super::{ExpectedFile, MAX_EXPECTED_FILES, MAX_IDENTITIES};
-use crate::archive::{Entry, EntryKind, EntrySink, Interest};
+use crate::archive::{Container, Entry, EntryKind, EntrySink, Interest};
 use assay_schemas::ArtifactType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -46,6 +46,8 @@ pub struct Collector<'a> {
     /// must come of each one that gives an identity.
     provable: BTreeMap<String, String>,
     current: Option<Current>,
+    /// Whether Syft gets the file that was announced last.
+    handed_on: bool,
 }
 
 /// A manifest that was read, or why not.
@@ -103,6 +105,7 @@ impl<'a> Collector<'a> {
             expected: Vec::new(),
             provable: BTreeMap::new(),
             current: None,
+            handed_on: false,
         }
     }
 
@@ -221,6 +224,7 @@ impl<'a> Collector<'a> {
         }
         current.writing = self.layout.create(&current.place)?;
         if let Some(writing) = &current.writing {
+            self.handed_on = true;
             let name = writing.name.clone();
             if current.place != current.location {
                 self.layout.rename(&name, &current.location);
@@ -253,11 +257,11 @@ impl<'a> Collector<'a> {
         }
         any
     }
-}
 
-impl EntrySink for Collector<'_> {
-    fn begin(&mut self, entry: &Entry<'_>) -> Interest {
+    /// Listens to an entry; `head` is how a file begins, if that is known.
+    fn begin_with(&mut self, entry: &Entry<'_>, head: Option<&[u8]>) -> Interest {
         self.current = None;
+        self.handed_on = false;
         let unit = entry.within.join("!/");
         let around = entry.within.last().map_or("", String::as_str);
         if entry.within.is_empty() {
@@ -298,7 +302,16 @@ impl EntrySink for Collector<'_> {
         } else {
             Some(interest::wanted(entry.path))
         };
-        if wanted.is_none() && candidate.is_none() {
+        // What lies in a Java archive is opened there.
+        let is_opened_inside =
+            in_java || root_is_java || entry.within.is_empty() && entry.container == Container::Zip;
+        self.handed_on = is_opened_inside && interest::is_package(entry.path);
+        let is_of_no_use = match (wanted, head) {
+            (None, _) => true,
+            (Some(Wanted::IfExecutable), Some(head)) => !interest::is_executable(head),
+            (Some(_), _) => false,
+        };
+        if is_of_no_use && candidate.is_none() {
             return Interest::Skip;
         }
         let location = join(&unit, entry.path);
@@ -320,6 +333,20 @@ impl EntrySink for Collector<'_> {
             decided: false,
         });
         Interest::Content
+    }
+}
+
+impl EntrySink for Collector<'_> {
+    fn begin(&mut self, entry: &Entry<'_>) -> Interest {
+        self.begin_with(entry, None)
+    }
+
+    fn begin_file(&mut self, entry: &Entry<'_>, head: &[u8]) -> Interest {
+        self.begin_with(entry, Some(head))
+    }
+
+    fn is_handed_on(&self) -> bool {
+        self.handed_on
     }
 
     fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {

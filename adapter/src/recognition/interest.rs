@@ -158,6 +158,11 @@ pub(super) fn wanted(path: &str) -> Wanted {
     }
 }
 
+/// Whether the cataloguers open a file of this name as a package.
+pub(super) fn is_package(path: &str) -> bool {
+    PACKAGE_SET.is_match(path)
+}
+
 /// A kind of package that is bundled with its manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bundled {

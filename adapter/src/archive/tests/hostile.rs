@@ -1,6 +1,6 @@
 //! What must be refused, and by which rule.
 
-use super::super::{Discard, Gate, GateLimits, Input, Profile};
+use super::super::{Discard, Gate, GateError, GateLimits, Input, Profile};
 use super::{
     LIMITS, Recorder, ar, cpio, cpio_record, gzip, passes, refused, refused_with, rpm_package, run, tar,
     tar_record, with_unix_mode, zip,
@@ -354,4 +354,69 @@ fn several_inputs_share_one_budget_and_are_counted_apart() {
     assert_eq!(counts(&second, second_size).unwrap(), (1, 1));
     let error = counts(&first, first_size).unwrap_err();
     assert_eq!(error.code(), Code::ArchiveEntryLimit);
+}
+
+#[test]
+fn broken_and_unsafe_archives_among_files_pass_only_when_no_engine_gets_them() {
+    let broken = &zip(&[("a", b"text")])[..30];
+    let escaping = gzip(&tar_record(b"../x", b'0', b"", 1, b"1"));
+    let bomb = gzip(&vec![0; 33 << 20]);
+    let deep = tar(&[(
+        "d/a.tar",
+        &tar(&[("d/b.tar", &tar(&[("d/c.tar", &tar(&[("x", b"1")]))]))]),
+    )]);
+    // What it holds, under which name, the code when an engine gets it and when none does.
+    let cases = [
+        (broken, "t/broken.zip", Code::ArchiveInvalid, None),
+        (&escaping, "t/evil.tar.gz", Code::ArchivePathEscape, None),
+        (
+            broken,
+            "broken.zip",
+            Code::ArchiveInvalid,
+            Some(Code::ArchiveInvalid),
+        ),
+        (
+            &escaping,
+            "data.tar.gz",
+            Code::ArchivePathEscape,
+            Some(Code::ArchivePathEscape),
+        ),
+        (
+            &bomb,
+            "t/bomb.gz",
+            Code::ArchiveEntryTooLarge,
+            Some(Code::ArchiveEntryTooLarge),
+        ),
+        (
+            &deep,
+            "t/deep.tar",
+            Code::ArchiveNestingLimit,
+            Some(Code::ArchiveNestingLimit),
+        ),
+    ];
+    for (content, name, handed_on, kept) in cases {
+        let noise: Vec<u8> = (0..40_000u32)
+            .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
+            .collect();
+        let bytes = tar(&[("t/noise", &noise), (name, content), ("t/z", b"1")]);
+        for (keeps_all, expected) in [(false, Some(handed_on)), (true, kept)] {
+            for wants_all in [false, true] {
+                let mut recorder = Recorder {
+                    keeps_all,
+                    wants_all,
+                    ..Recorder::default()
+                };
+                let found = run(&bytes, &LIMITS, Profile::Package, &mut recorder);
+                assert_eq!(
+                    found.as_ref().err().map(GateError::code),
+                    expected,
+                    "{name} {keeps_all}"
+                );
+                if let Ok(found) = found {
+                    assert_eq!(found.unopened, 1, "{name}");
+                    assert_eq!(recorder.seen.last().unwrap(), "t/z", "the walk goes on behind it");
+                }
+            }
+        }
+    }
 }

@@ -398,3 +398,81 @@ fn bytes_of_no_known_kind_are_opaque_but_laid_out() {
     assert_eq!((r.form, r.laid_out_files, codes(&r)), (Form::Opaque, 1, vec![]));
     assert!(dir.path().join("layout/artifact").exists());
 }
+
+#[test]
+fn what_syft_gets_as_it_is() {
+    let elf = b"\x7fELF and more";
+    // hint, container, around, path, content, whether Syft gets it
+    let cases: &[(Type, Container, &[&str], &str, &[u8], bool)] = &[
+        (
+            Type::TarGz,
+            Container::Tar,
+            &[],
+            "a/tests/broken.zip",
+            b"PK\x03\x04",
+            false,
+        ),
+        (
+            Type::TarGz,
+            Container::Tar,
+            &[],
+            "a/tests/x.tar.gz",
+            b"\x1f\x8b",
+            false,
+        ),
+        (
+            Type::TarGz,
+            Container::Tar,
+            &[],
+            "a/lib/x.jar",
+            b"PK\x03\x04",
+            true,
+        ),
+        (
+            Type::TarGz,
+            Container::Tar,
+            &[],
+            "a/self-extracting.zip",
+            b"MZ and more",
+            true,
+        ),
+        (Type::TarGz, Container::Tar, &[], "a/bin/x", elf, true),
+        (
+            Type::TarGz,
+            Container::Tar,
+            &["x.jar"],
+            "y.jar",
+            b"PK\x03\x04",
+            true,
+        ),
+        (
+            Type::TarGz,
+            Container::Tar,
+            &["x.jar"],
+            "y.zip",
+            b"PK\x03\x04",
+            false,
+        ),
+        (Type::Jar, Container::Zip, &[], "lib/x.jar", b"PK\x03\x04", true),
+        (Type::Jar, Container::Zip, &[], "lib/x.zip", b"PK\x03\x04", false),
+        (Type::Zip, Container::Zip, &[], "lib/x.jar", b"PK\x03\x04", true),
+    ];
+    for (hint, container, around, path, content, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = dir.path().join("layout");
+        let mut collector = Collector::new(*hint, &layout, LayoutLimits::default(), None);
+        let within: Vec<String> = around.iter().map(|w| (*w).to_owned()).collect();
+        let entry = Entry {
+            path,
+            within: &within,
+            container: *container,
+            kind: EntryKind::File,
+            declared_size: None,
+        };
+        if collector.begin_file(&entry, content) == Interest::Content {
+            collector.chunk(content).unwrap();
+            collector.end().unwrap();
+        }
+        assert_eq!(collector.is_handed_on(), *expected, "{path} in {around:?}");
+    }
+}

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::process;
 use crate::suites::Name;
 use crate::workspace::{Profile, Workspace};
-use crate::{adapter, bench, corpus, database, demo, engines, lint, services, testing};
+use crate::{adapter, bench, corpus, database, demo, engines, fuzz, lint, services, testing};
 
 /// Developer commands of this repository.
 #[derive(Debug, Parser)]
@@ -79,6 +79,17 @@ enum Verb {
         #[arg(last = true)]
         rest: Vec<String>,
     },
+    /// Fuzz the parsers of untrusted bytes; needs a nightly toolchain and cargo-fuzz.
+    Fuzz {
+        /// One of adapter/fuzz/fuzz_targets; all of them, one after the other, when none is named.
+        target: Option<String>,
+        /// Executions of each target.
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        executions: u64,
+        /// Seed of the fuzzer's randomness.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u32,
+    },
 }
 
 /// Which tests to run, and on what.
@@ -135,6 +146,11 @@ impl Cli {
             Verb::Schemas { check } => schemas(&workspace, check),
             Verb::Bench { area, json } => bench::run(&workspace, area, json.as_deref()),
             Verb::Corpus { url, corpus, rest } => corpus::run(&workspace, &url, corpus, &rest),
+            Verb::Fuzz {
+                target,
+                executions,
+                seed,
+            } => fuzz::run(&workspace, target.as_deref(), executions, seed),
         }
     }
 }
@@ -190,6 +206,7 @@ mod tests {
             "x bench warm",
             "x corpus http://127.0.0.1:1",
             "x schemas --check",
+            "x fuzz tar --executions 1000",
             "x lint",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");

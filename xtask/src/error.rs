@@ -78,6 +78,9 @@ pub(crate) enum Error {
     /// The handed corpus is not where it was looked for.
     #[error("no corpus runner in {}; give its folder with --corpus DIR", .0.display())]
     CorpusMissing(PathBuf),
+    /// The fuzzer comes from the registry, and its compiler from the nightly channel.
+    #[error("cargo-fuzz is not installed: `rustup toolchain install nightly` and `cargo install cargo-fuzz`")]
+    FuzzMissing,
     /// A credential is needed to talk to a running adapter.
     #[error("set {0} to the credential of the running adapter")]
     CredentialMissing(&'static str),

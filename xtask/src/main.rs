@@ -8,6 +8,7 @@ mod database;
 mod demo;
 mod engines;
 mod error;
+mod fuzz;
 mod http;
 mod lint;
 mod process;

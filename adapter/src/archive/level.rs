@@ -4,7 +4,7 @@ use super::budget::Overrun;
 use super::entry::{Container, Entry, EntryKind, EntrySink};
 use super::error::{GateError, Place};
 use super::gate::{Gate, Profile};
-use super::path::{self, Rules, SafePath};
+use super::path::{self, PathFault, Rules, SafePath};
 use super::sniff::{self, Format};
 use std::io;
 
@@ -177,8 +177,20 @@ impl<'g> Level<'g> {
         })
     }
 
+    /// The archive's root (`.`, `./`) is a directory; nothing else can have its name.
+    pub(super) fn check_is_not_root(&self, name: &str) -> Result<(), GateError> {
+        if name.is_empty() {
+            return Err(GateError::Path {
+                fault: PathFault::Empty,
+                place: self.place("."),
+            });
+        }
+        Ok(())
+    }
+
     /// Applies the link rules to a symbolic link.
     pub(super) fn check_symlink(&self, name: &str, target: &[u8], dialect: Rules) -> Result<(), GateError> {
+        self.check_is_not_root(name)?;
         if self.is_layer() {
             return Ok(());
         }

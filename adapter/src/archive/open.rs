@@ -22,6 +22,7 @@ impl Level<'_> {
         declared_size: Option<u64>,
         content: &mut dyn Source,
     ) -> Result<(), GateError> {
+        self.check_is_not_root(name)?;
         if let Some(size) = declared_size {
             self.check_file(size, name)?;
         }

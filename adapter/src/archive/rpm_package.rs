@@ -8,7 +8,7 @@ use super::level::{Charge, Level};
 use super::open::decompress;
 use super::sniff::{self, Format, SNIFF_BYTES};
 use super::stream::{Source, take_block, take_bytes};
-use rpm::{IndexSignatureTag, PackageMetadata};
+use rpm::{IndexSignatureTag, IndexTag, PackageMetadata};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +19,9 @@ const HEADER_MAGIC: [u8; 4] = [0x8e, 0xad, 0xe8, 1];
 const MAX_INDEX_ENTRIES: u32 = 65_535;
 /// Below rpm's own cap of 256 MiB: real headers have a few MiB, and all of it is held in memory.
 const MAX_STORE_BYTES: u32 = 32 << 20;
+/// Most bytes that the values of one header, or the paths of its files, take once parsed. Entries may overlap, so that
+/// follows from neither the size of the store nor the number of entries.
+const MAX_PARSED_BYTES: usize = 64 << 20;
 /// `RPMTAG_FILEINODES`.
 const TAG_FILE_INODES: u32 = 1096;
 
@@ -138,6 +141,13 @@ fn take_header(
 fn check_index(index: &[u8], store: &[u8]) -> Result<(), &'static str> {
     // Entries may overlap, so the work of finding string ends has to be bounded.
     let mut work = store.len().saturating_mul(4).saturating_add(1 << 16);
+    let mut room = MAX_PARSED_BYTES;
+    let mut hold = |bytes: usize| -> Result<(), &'static str> {
+        room = room
+            .checked_sub(bytes)
+            .ok_or("index entries that come to more than any package has")?;
+        Ok(())
+    };
     for entry in index.chunks_exact(16) {
         let (kind, offset, count) = (word(entry, 4), word(entry, 8), word(entry, 12));
         let offset = usize::try_from(offset).map_err(|_| "an offset outside the store")?;
@@ -156,16 +166,13 @@ fn check_index(index: &[u8], store: &[u8]) -> Result<(), &'static str> {
             6 | 8 | 9 => {
                 let used = strings_length(data, count, work).ok_or("strings that run past the store")?;
                 work = work.saturating_sub(used);
+                hold(count.saturating_mul(size_of::<String>()).saturating_add(used))?;
                 continue;
             }
             _ => return Err("an index entry of unknown type"),
         };
-        let fits = count
-            .checked_mul(width)
-            .is_some_and(|length| length <= data.len());
-        if !fits {
-            return Err("an index entry whose data run past the store");
-        }
+        let length = count.checked_mul(width).filter(|&length| length <= data.len());
+        hold(length.ok_or("an index entry whose data run past the store")?)?;
     }
     Ok(())
 }
@@ -204,6 +211,9 @@ fn has_signed_digest(metadata: &PackageMetadata, main_header: &[u8]) -> bool {
 
 /// The header's files as the payload has them: hard-linked files have their data with the last of them.
 fn list_files(metadata: &PackageMetadata, main_header: &[u8]) -> Option<Vec<Listed>> {
+    if path_bytes(metadata) > MAX_PARSED_BYTES {
+        return None;
+    }
     let entries = catch_unwind(AssertUnwindSafe(|| metadata.get_file_entries().ok()))
         .ok()
         .flatten()?;
@@ -229,6 +239,23 @@ fn list_files(metadata: &PackageMetadata, main_header: &[u8]) -> Option<Vec<List
         }
     });
     Some(files.collect())
+}
+
+/// Bytes of all paths together: every file has its directory's name in front, and many may share a long one.
+fn path_bytes(metadata: &PackageMetadata) -> usize {
+    let header = &metadata.header;
+    let strings = |tag| header.get_entry_data_as_string_array(tag).unwrap_or_default();
+    let directories = strings(IndexTag::RPMTAG_DIRNAMES);
+    let names = strings(IndexTag::RPMTAG_BASENAMES);
+    let indexes = header.get_entry_data_as_u32_array(IndexTag::RPMTAG_DIRINDEXES);
+    let of_directories = indexes.unwrap_or_default().into_iter().map(|index| {
+        let directory = usize::try_from(index)
+            .ok()
+            .and_then(|index| directories.get(index));
+        directory.map_or(0, |directory| directory.len())
+    });
+    let of_names = names.iter().map(|name| name.len());
+    of_directories.chain(of_names).fold(0, usize::saturating_add)
 }
 
 /// The 32-bit numbers of a tag in a checked header structure.
@@ -260,4 +287,62 @@ fn word(bytes: &[u8], at: usize) -> u32 {
         .get(at..)
         .and_then(|bytes| bytes.first_chunk())
         .map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_PARSED_BYTES, check_index};
+
+    fn entry(kind: u32, offset: u32, count: u32) -> [u8; 16] {
+        let mut entry = [0; 16];
+        for (at, value) in [(0, 1000), (4, kind), (8, offset), (12, count)] {
+            entry[at..at + 4].copy_from_slice(&u32::to_be_bytes(value));
+        }
+        entry
+    }
+
+    #[test]
+    fn data_lie_inside_the_store() {
+        let store = b"ab\0c\0\0\0\x01";
+        let cases = [
+            (entry(0, 8, 9), true),
+            (entry(0, 9, 0), false),
+            (entry(1, 0, 8), true),
+            (entry(2, 0, 9), false),
+            (entry(3, 0, 4), true),
+            (entry(3, 2, 4), false),
+            (entry(4, 0, 2), true),
+            (entry(4, 0, 3), false),
+            (entry(5, 0, 1), true),
+            (entry(5, 1, 1), false),
+            (entry(7, 7, 1), true),
+            (entry(7, 8, 1), false),
+            (entry(6, 0, 1), true),
+            // The count of a single string is not looked at.
+            (entry(6, 3, 99), true),
+            (entry(6, 7, 1), false),
+            (entry(8, 0, 4), true),
+            (entry(8, 0, 5), false),
+            (entry(9, 5, 2), true),
+            (entry(10, 0, 0), false),
+            (entry(4, u32::MAX, 1), false),
+            (entry(5, 0, u32::MAX), false),
+        ];
+        for (entry, fits) in cases {
+            assert_eq!(check_index(&entry, store).is_ok(), fits, "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn overlapping_entries_cannot_multiply_the_store() {
+        let store = vec![0; 1 << 20];
+        let all = MAX_PARSED_BYTES / store.len();
+        let whole = entry(7, 0, 1 << 20);
+        assert_eq!(check_index(&whole.repeat(all), &store), Ok(()));
+        assert!(check_index(&whole.repeat(all + 1), &store).is_err());
+        // A million empty strings are a megabyte here and 24 once parsed.
+        let strings = entry(8, 0, 1 << 20);
+        assert_eq!(check_index(&strings.repeat(2), &store), Ok(()));
+        assert!(check_index(&strings.repeat(3), &store).is_err());
+    }
 }

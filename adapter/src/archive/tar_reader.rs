@@ -211,6 +211,7 @@ impl Reader {
                 level.announce(sink, Container::Tar, name, kind);
             }
             Kind::HardLink => {
+                level.check_is_not_root(name)?;
                 if !level.is_layer() {
                     path::check_hard_link_target(target, level.rules(Rules::Posix)).map_err(|fault| {
                         GateError::LinkTarget {

@@ -109,20 +109,22 @@ fn old_ranges(bytes: &[u8], ranges: &mut Vec<(u64, u64)>) -> Result<(), Fault> {
 fn leading_map(source: &mut dyn Source) -> Result<(Vec<(u64, u64)>, u64), MapError> {
     let mut text = Vec::new();
     let mut wanted: Option<usize> = None;
+    // Counted as they come: the map may have thousands of blocks.
+    let mut lines = 0usize;
     loop {
         let block = take_block::<BLOCK>(source)?.ok_or("a sparse map that is cut off")?;
         text.extend_from_slice(&block);
+        lines += block.iter().filter(|&&byte| byte == b'\n').count();
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         if length > META_RECORD_BYTES {
             return Err(MapError::Fault("a sparse map over its bound"));
         }
-        if wanted.is_none() && text.contains(&b'\n') {
+        if wanted.is_none() && lines > 0 {
             let count = text.split(|&b| b == b'\n').next().and_then(decimal);
             let count = count.filter(|&n| n <= META_RECORD_BYTES / 4);
             let count = count.ok_or("a sparse map without a count")?;
             wanted = usize::try_from(count).ok().and_then(|n| n.checked_mul(2));
         }
-        let lines = block_lines(&text);
         if let Some(wanted) = wanted
             && lines > wanted
         {
@@ -135,10 +137,6 @@ fn leading_map(source: &mut dyn Source) -> Result<(Vec<(u64, u64)>, u64), MapErr
             return Ok((pairs(&numbers)?, length));
         }
     }
-}
-
-fn block_lines(text: &[u8]) -> usize {
-    text.split(|&b| b == b'\n').count() - 1
 }
 
 fn pairs(numbers: &[u64]) -> Result<Vec<(u64, u64)>, Fault> {

@@ -46,6 +46,20 @@ fn budgets_hold_at_their_limits() {
 }
 
 #[test]
+fn the_root_is_a_directory() {
+    assert!(passes(&tar_record(b"./", b'5', b"", 0, b"")).1.seen.is_empty());
+    for flag in [b'0', b'1', b'2'] {
+        let record = tar_record(b".", flag, b"a", 0, b"");
+        assert_eq!(refused(&record), Code::ArchivePathInvalid, "{flag}");
+    }
+    assert_eq!(refused(&zip(&[(".", b"x")])), Code::ArchivePathInvalid);
+    assert_eq!(
+        refused(&cpio(&[cpio_record(".", 0o100_644, b"x")])),
+        Code::ArchivePathInvalid
+    );
+}
+
+#[test]
 fn nesting_at_its_limit() {
     let leaf = zip(&[("a", b"1")]);
     let one = zip(&[("l.jar", &leaf)]);

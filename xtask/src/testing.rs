@@ -10,7 +10,7 @@ use crate::engines::Engines;
 use crate::error::{Error, io};
 use crate::suites::{self, Name, Step};
 use crate::workspace::{Profile, Workspace};
-use crate::{database, engines, process};
+use crate::{database, engines, process, registries};
 
 /// Tests that ended one way or the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +39,12 @@ struct Setting<'a> {
 pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<(), Error> {
     let engines = engines::prepare(workspace)?;
     let database = database::prepare(workspace, &engines, Profile::Dev)?;
+    let every: Vec<Name> = suites::ALL.iter().map(|(name, _)| *name).collect();
+    let by_name = !arguments.suites.is_empty();
+    let chosen = if by_name { &arguments.suites } else { &every };
+    if chosen.contains(&Name::Oci) {
+        registries::prepare(workspace)?;
+    }
     let (store, slow) = (arguments.database, arguments.slow);
     let setting = Setting {
         workspace,
@@ -47,9 +53,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()
         store,
         slow,
     };
-    let every: Vec<Name> = suites::ALL.iter().map(|(name, _)| *name).collect();
-    let by_name = !arguments.suites.is_empty();
-    let chosen = if by_name { &arguments.suites } else { &every };
 
     let mut total = Count::default();
     let mut absent = Vec::new();
@@ -123,6 +126,7 @@ fn command(setting: &Setting<'_>, step: &Step, target: &[String]) -> Command {
         .env("ASSAY_SYFT", &setting.engines.syft)
         .env("ASSAY_GRYPE", &setting.engines.grype);
     command.env("ASSAY_DATABASE", setting.database);
+    command.env(registries::DIRECTORY_VARIABLE, setting.workspace.services());
     command.env("ASSAY_STORE", shown(&setting.store));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command

@@ -52,6 +52,11 @@ impl Workspace {
         self.target().join("engines")
     }
 
+    /// Built services that tests start: `crane`.
+    pub(crate) fn services(&self) -> PathBuf {
+        self.target().join("services")
+    }
+
     /// The offline vulnerability database in the adapter's generation layout.
     pub(crate) fn database(&self) -> PathBuf {
         self.target().join("database")

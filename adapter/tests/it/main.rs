@@ -5,6 +5,7 @@ mod cli;
 mod execution;
 mod fake;
 mod given;
+mod oci;
 mod protocol;
 mod samples;
 mod support;

@@ -33,6 +33,10 @@ pub(crate) enum Fault {
     Encoded,
     /// Other bytes, with their right length.
     Body(Vec<u8>),
+    /// The same as content of this media type.
+    BodyAs(&'static str, Vec<u8>),
+    /// No length, and this many bytes after the right ones.
+    Longer(usize),
     /// No content: this status, and these headers.
     Status(u16, Vec<(&'static str, String)>),
 }
@@ -265,7 +269,9 @@ impl Answer {
                 self.body[at] ^= 1;
                 return self.send(stream, Some(&self.body.len().to_string()));
             }
-            Fault::Length(text) => drop(self.send(stream, Some(text))?),
+            Fault::Length(text) => {
+                self.send(stream, Some(text))?;
+            }
             Fault::Chunked => {
                 self.send_head(stream, &["Transfer-Encoding: chunked".to_owned()])?;
                 for chunk in self.body.chunks(1000) {
@@ -276,7 +282,9 @@ impl Answer {
                 write!(stream, "0\r\n\r\n")?;
                 return Ok(true);
             }
-            Fault::Unframed => drop(self.send(stream, None)?),
+            Fault::Unframed => {
+                self.send(stream, None)?;
+            }
             Fault::Encoded => {
                 self.headers.push("Content-Encoding: gzip".to_owned());
                 return self.send(stream, Some(&self.body.len().to_string()));
@@ -284,6 +292,18 @@ impl Answer {
             Fault::Body(body) => {
                 self.body = body;
                 return self.send(stream, Some(&self.body.len().to_string()));
+            }
+            Fault::BodyAs(media_type, body) => {
+                let answer = Self {
+                    status: "HTTP/1.1 200 OK".to_owned(),
+                    headers: vec![format!("Content-Type: {media_type}")],
+                    body,
+                };
+                return answer.send(stream, Some(&answer.body.len().to_string()));
+            }
+            Fault::Longer(bytes) => {
+                self.body.resize(self.body.len() + bytes, 0);
+                self.send(stream, None)?;
             }
             Fault::Status(status, headers) => {
                 let body = br#"{"errors":[{"code":"UNKNOWN","message":"a fault"}]}"#.to_vec();

@@ -2,6 +2,7 @@
 
 use super::proxy::Proxy;
 use super::registry::Registry;
+use crate::fake::FakeEngines;
 use crate::support::{CREDENTIAL, Reply, Setup, TestAdapter, run_id};
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -66,29 +67,54 @@ impl Scan {
         let mut body = self.body.clone();
         // Each sending is a run of its own.
         body["runId"] = json!(run_id());
-        self.send_as(adapter, &body)
+        post(adapter, &body)
     }
 
     /// Sends it under this run id.
     pub(crate) fn send_run(&self, adapter: &TestAdapter, run: &str) -> Reply {
         let mut body = self.body.clone();
         body["runId"] = json!(run);
-        self.send_as(adapter, &body)
+        post(adapter, &body)
     }
+}
 
-    fn send_as(&self, adapter: &TestAdapter, body: &Value) -> Reply {
-        let headers = [
-            ("x-kkrepo-scanner-credential", CREDENTIAL),
-            ("x-kkrepo-api-version", "v1"),
-            ("content-type", "application/json"),
-        ];
-        adapter.send("POST", "/v1/oci/scan", &headers, body.to_string().as_bytes())
-    }
+fn post(adapter: &TestAdapter, body: &Value) -> Reply {
+    let headers = [
+        ("x-kkrepo-scanner-credential", CREDENTIAL),
+        ("x-kkrepo-api-version", "v1"),
+        ("content-type", "application/json"),
+    ];
+    adapter.send("POST", "/v1/oci/scan", &headers, body.to_string().as_bytes())
 }
 
 /// Lets an adapter ask registries of this host without TLS.
 pub(crate) fn plain(setup: Setup) -> Setup {
     setup.with("oci_plain_http_registries", "127.0.0.1")
+}
+
+/// A ready adapter with scripted engines, which find nothing, quickly.
+pub(crate) struct Scripted {
+    adapter: TestAdapter,
+    /// What it runs.
+    pub(crate) engines: FakeEngines,
+}
+
+impl Scripted {
+    /// Starts it.
+    pub(crate) fn start() -> Self {
+        let engines = FakeEngines::new();
+        let adapter = plain(engines.setup()).start();
+        adapter.wait_ready();
+        Self { adapter, engines }
+    }
+}
+
+impl std::ops::Deref for Scripted {
+    type Target = TestAdapter;
+
+    fn deref(&self) -> &TestAdapter {
+        &self.adapter
+    }
 }
 
 /// A good answer, taken apart.

@@ -2,6 +2,7 @@
 
 use crate::admission::Admission;
 use crate::config::Config;
+use crate::oci::Registries;
 use crate::operation::status::ReadinessCache;
 use crate::problem::Problem;
 use crate::runs::Runs;
@@ -34,6 +35,8 @@ pub struct App {
     pub operations: TaskTracker,
     /// Engines and database.
     pub scanner: Scanner,
+    /// Registries that images are staged from.
+    pub registries: Registries,
     /// The last readiness answer.
     pub readiness: ReadinessCache,
     /// See [`version::capability_digest`].
@@ -56,6 +59,7 @@ impl App {
             runs: Arc::new(Runs::default()),
             operations: TaskTracker::new(),
             scanner: Scanner::new(&config, surroundings),
+            registries: Registries::new(&config.oci),
             readiness: ReadinessCache::default(),
             capability_digest,
             draining: AtomicBool::new(false),

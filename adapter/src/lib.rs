@@ -7,6 +7,7 @@ pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod http;
+pub mod oci;
 pub mod operation;
 pub mod problem;
 pub mod recognition;

@@ -96,7 +96,7 @@ async fn catalog(
     );
     let renamed = match source {
         Source::File(name) => BTreeMap::from([(name.to_owned(), String::new())]),
-        Source::Directory(_) => BTreeMap::new(),
+        Source::Directory(_) | Source::Image { .. } => BTreeMap::new(),
     };
     let origin = Origin {
         input_sha256: "00",

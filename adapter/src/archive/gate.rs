@@ -59,24 +59,44 @@ pub fn inspect(
     run: &RunContext,
     sink: &mut dyn EntrySink,
 ) -> Result<Inspection, GateError> {
-    run.check()?;
-    let gate = Gate {
-        budget: RefCell::new(Budget::new(*limits, input_size)),
-        unopened: Cell::new(0),
-        run,
-        scratch,
-        profile,
-    };
-    let (format, content) = inspect_root(&gate, sink, file, input_size)?;
-    let budget = gate.budget.borrow();
-    Ok(Inspection {
-        format,
-        content,
-        entries: budget.entries(),
-        expanded_bytes: budget.expanded_bytes(),
-        nested_archives: budget.nested_archives(),
-        unopened: gate.unopened.get(),
-    })
+    Session::new(limits, input_size, scratch, profile, run).inspect(file, input_size, sink)
+}
+
+/// Several files that share one budget: the layers of an image.
+pub struct Session<'g>(Gate<'g>);
+
+impl<'g> Session<'g> {
+    /// A session for files of `input_size` bytes together. The rest is as for [`inspect`].
+    pub fn new(
+        limits: &GateLimits,
+        input_size: u64,
+        scratch: &'g Path,
+        profile: Profile,
+        run: &'g RunContext,
+    ) -> Self {
+        Self(Gate {
+            budget: RefCell::new(Budget::new(*limits, input_size)),
+            unopened: Cell::new(0),
+            run,
+            scratch,
+            profile,
+        })
+    }
+
+    /// Inspects one of the files, as [`inspect`] does; the counters of the result are those of the session so far.
+    pub fn inspect(&self, file: &File, size: u64, sink: &mut dyn EntrySink) -> Result<Inspection, GateError> {
+        self.0.run.check()?;
+        let (format, content) = inspect_root(&self.0, sink, file, size)?;
+        let budget = self.0.budget.borrow();
+        Ok(Inspection {
+            format,
+            content,
+            entries: budget.entries(),
+            expanded_bytes: budget.expanded_bytes(),
+            nested_archives: budget.nested_archives(),
+            unopened: self.0.unopened.get(),
+        })
+    }
 }
 
 fn inspect_root(

@@ -34,7 +34,7 @@ mod tests;
 pub use budget::GateLimits;
 pub use entry::{Container, Discard, Entry, EntryKind, EntrySink, Interest};
 pub use error::GateError;
-pub use gate::{Inspection, Profile, inspect};
+pub use gate::{Inspection, Profile, Session, inspect};
 pub use sniff::Format;
 
 /// Most bytes that a byte of input may expand to.

@@ -8,6 +8,8 @@ pub mod value;
 mod table;
 
 use self::value::duration;
+use crate::oci::address::AddressPolicy;
+use crate::oci::endpoint::EndpointPolicy;
 use assay_schemas::Ceiling;
 use secrecy::SecretString;
 use std::net::IpAddr;
@@ -29,6 +31,8 @@ pub struct Config {
     pub engine: EngineConfig,
     /// Vulnerability database.
     pub database: DatabaseConfig,
+    /// Registries.
+    pub oci: OciConfig,
     /// How long a readiness answer is reused.
     pub readiness_cache: Duration,
     /// Logging.
@@ -107,6 +111,17 @@ pub struct DatabaseConfig {
     pub update_url: Option<String>,
 }
 
+/// Registries.
+#[derive(Debug, Clone)]
+pub struct OciConfig {
+    /// Which ones may be asked, and how.
+    pub policy: EndpointPolicy,
+    /// Certificates beside the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Layers of one run that are fetched at the same time, 1..=16.
+    pub parallel_fetches: usize,
+}
+
 /// Logging.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
@@ -125,6 +140,7 @@ impl Config {
         let Ok(address) = values.text("listen_address").parse() else {
             return Err(vec![Mistake::new("listen_address", "is not an IP address")]);
         };
+        let oci = oci(values)?;
         let work_directory = PathBuf::from(values.text("work_directory"));
         let provenance_cache = match values.text("provenance_cache") {
             "" => work_directory.join("provenance.json"),
@@ -174,6 +190,7 @@ impl Config {
                 lock_timeout: duration(values.number("database_update_lock_timeout")),
                 update_url: Some(values.text("db_update_url").to_owned()).filter(|url| !url.is_empty()),
             },
+            oci,
             readiness_cache: duration(values.number("readiness_cache")),
             log: LogConfig {
                 json: values.text("log_format") == "json",
@@ -190,6 +207,37 @@ impl Config {
         }
         missing
     }
+}
+
+fn oci(values: &Resolved) -> Result<OciConfig, Vec<Mistake>> {
+    let denied = "oci_denied_networks";
+    let Some(addresses) = AddressPolicy::parse(values.text(denied)) else {
+        let what = "is not a list of networks such as 169.254.0.0/16";
+        return Err(vec![Mistake::new(denied, what)]);
+    };
+    let plain = "oci_plain_http_registries";
+    let plain_http: Vec<String> = values
+        .text(plain)
+        .split(',')
+        .map(|item| item.trim().to_ascii_lowercase())
+        .filter(|item| !item.is_empty())
+        .collect();
+    let is_authority = |item: &String| {
+        item.parse::<hyper::http::uri::Authority>()
+            .is_ok_and(|authority| !item.contains('@') && authority.as_str() == item)
+    };
+    if !plain_http.iter().all(is_authority) {
+        let what = "is not a list of hosts such as registry:5000";
+        return Err(vec![Mistake::new(plain, what)]);
+    }
+    Ok(OciConfig {
+        policy: EndpointPolicy {
+            plain_http,
+            addresses,
+        },
+        ca_file: Some(PathBuf::from(values.text("oci_ca_file"))).filter(|path| !path.as_os_str().is_empty()),
+        parallel_fetches: values.size("oci_parallel_fetches"),
+    })
 }
 
 /// Places where the cataloguer takes a mounted file system for one without software and skips what is in it, so that

@@ -24,6 +24,13 @@ pub enum Source<'a> {
     File(&'a str),
     /// A directory; locations are relative to it.
     Directory(&'a str),
+    /// An OCI image layout that holds one image.
+    Image {
+        /// Its directory.
+        layout: &'a str,
+        /// Largest layer that is read, bytes after decompression.
+        max_layer_bytes: u64,
+    },
 }
 
 /// One catalog call.
@@ -52,6 +59,7 @@ pub fn arguments(job: &CatalogJob<'_>) -> Vec<OsString> {
         Source::Directory(name) => {
             args.extend([format!("dir:{name}").into(), "--base-path".into(), name.into()]);
         }
+        Source::Image { layout, .. } => args.push(format!("oci-dir:{layout}").into()),
     }
     args.extend([
         "--config".into(),
@@ -74,6 +82,10 @@ pub const ENVIRONMENT: &[(&str, &str)] = &[("SYFT_CHECK_FOR_APP_UPDATE", "false"
 
 /// Everything that costs time or reaches out and that no document needs is off.
 fn config(job: &CatalogJob<'_>) -> String {
+    let max_layer_size = match job.source {
+        Source::Image { max_layer_bytes, .. } => format!("{max_layer_bytes}B"),
+        Source::File(_) | Source::Directory(_) => String::new(),
+    };
     json!({
         "check-for-app-update": false,
         "log": { "quiet": false, "level": "warn", "file": "" },
@@ -83,7 +95,11 @@ fn config(job: &CatalogJob<'_>) -> String {
         "file": { "metadata": { "selection": "none" } },
         "relationships": { "package-file-ownership": false },
         // A constant, so that the document does not name the private path.
-        "source": { "name": "artifact", "version": "-", "file": { "digests": [] } },
+        "source": {
+            "name": "artifact", "version": "-", "file": { "digests": [] },
+            // Where images may come from is said by the source alone.
+            "image": { "default-pull-source": "", "max-layer-size": max_layer_size },
+        },
         "format": { "pretty": false, "template": { "path": files::TEMPLATE } },
         "unknowns": { "executables-without-packages": false, "unexpanded-archives": false },
         "cache": { "dir": "", "ttl": "0" },
@@ -199,6 +215,15 @@ mod tests {
             show(Source::Directory("tree")),
             "scan dir:tree --base-path tree --config engine-config.json --output cyclonedx-json --output template=engine-facts.jsonl"
         );
+        let image = Source::Image {
+            layout: "layout",
+            max_layer_bytes: 7,
+        };
+        assert_eq!(
+            show(image),
+            "scan oci-dir:layout --config engine-config.json --output cyclonedx-json --output template=engine-facts.jsonl"
+        );
+        assert!(config(&job(image)).contains(r#""max-layer-size":"7B""#));
     }
 
     #[test]

@@ -153,7 +153,8 @@ async fn examine(
     .await
 }
 
-fn gate_limits(limits: &ResourceLimits) -> GateLimits {
+/// The bounds of the gate in the limits of a run.
+pub(super) fn gate_limits(limits: &ResourceLimits) -> GateLimits {
     let bytes = |value: i64| u64::try_from(value).unwrap_or(0);
     GateLimits {
         max_entries: bytes(i64::from(limits.max_archive_entries)),

@@ -4,6 +4,7 @@ pub mod catalog;
 pub mod findings;
 pub mod inventory;
 pub mod match_sbom;
+mod oci_inventory;
 pub mod oci_request;
 pub mod oci_scan;
 pub mod status;

@@ -1,5 +1,6 @@
 //! The rules for the fields of an OCI scan request. Pure.
 
+use crate::oci::{Digest, Platform};
 use crate::problem::Problem;
 use assay_schemas::oci::MAX_PLATFORMS;
 use assay_schemas::{Code, OciScanRequest};
@@ -13,15 +14,15 @@ pub struct ImageReference {
     pub registry: Uri,
     /// Repository name.
     pub repository: String,
-    /// `sha256:` and 64 hexadecimal digits.
-    pub digest: String,
+    /// The manifest or index.
+    pub digest: Digest,
     /// Distinct platforms in request order; never empty.
-    pub platforms: Vec<String>,
+    pub platforms: Vec<Platform>,
     /// Token for staging only.
     pub token: SecretString,
 }
 
-/// Platforms of a request that names none.
+/// Platform of a request that names none.
 const DEFAULT_PLATFORM: &str = "linux/amd64";
 
 /// Checks every field.
@@ -38,13 +39,9 @@ pub fn image_reference(request: OciScanRequest) -> Result<ImageReference, Proble
     if !is_repository(&repository) {
         return Err(invalid("repository is not a repository name"));
     }
-    let digest = request.manifest_digest.unwrap_or_default();
-    if !is_sha256_digest(&digest) {
-        return Err(invalid(
-            "manifestDigest is not sha256: and 64 lower-case hexadecimal digits",
-        ));
-    }
-    let platforms = platforms(request.required_platforms.unwrap_or_default())?;
+    let digest = Digest::parse(request.manifest_digest.as_deref().unwrap_or(""))
+        .ok_or_else(|| invalid("manifestDigest is not sha256: and 64 lower-case hexadecimal digits"))?;
+    let platforms = platforms(&request.required_platforms.unwrap_or_default())?;
     let token = request.scoped_bearer_token.unwrap_or_default();
     if token.trim().is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(invalid("scopedBearerToken is missing or not a token"));
@@ -91,16 +88,7 @@ fn is_repository(text: &str) -> bool {
         && text.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-fn is_sha256_digest(text: &str) -> bool {
-    text.strip_prefix("sha256:").is_some_and(|hex| {
-        hex.len() == 64
-            && hex
-                .bytes()
-                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-    })
-}
-
-fn platforms(requested: Vec<String>) -> Result<Vec<String>, Problem> {
+fn platforms(requested: &[String]) -> Result<Vec<Platform>, Problem> {
     if requested.len() > MAX_PLATFORMS {
         let message = format!(
             "{} platforms are requested, at most {MAX_PLATFORMS} are possible",
@@ -108,33 +96,20 @@ fn platforms(requested: Vec<String>) -> Result<Vec<String>, Problem> {
         );
         return Err(Problem::new(Code::OciRequestInvalid, message));
     }
-    let mut distinct: Vec<String> = Vec::new();
-    for platform in requested {
-        if !is_platform(&platform) {
+    let mut distinct: Vec<Platform> = Vec::new();
+    let default = [DEFAULT_PLATFORM.to_owned()];
+    for text in if requested.is_empty() { &default } else { requested } {
+        let Some(platform) = Platform::parse(text) else {
             return Err(Problem::new(
                 Code::OciRequestInvalid,
                 "a platform is not os/arch or os/arch/variant",
             ));
-        }
+        };
         if !distinct.contains(&platform) {
             distinct.push(platform);
         }
     }
-    if distinct.is_empty() {
-        distinct.push(DEFAULT_PLATFORM.to_owned());
-    }
     Ok(distinct)
-}
-
-fn is_platform(text: &str) -> bool {
-    let is_piece = |piece: &str| {
-        piece.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-            && piece
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-'))
-    };
-    let pieces: Vec<&str> = text.split('/').collect();
-    matches!(pieces.len(), 2 | 3) && pieces.into_iter().all(is_piece)
 }
 
 #[cfg(test)]
@@ -159,11 +134,12 @@ mod tests {
 
     #[test]
     fn a_good_request_passes_and_platforms_are_distinct() {
-        assert_eq!(check(json!({})).unwrap().platforms, ["linux/arm64/v8"]);
-        assert_eq!(
-            check(json!({"requiredPlatforms": []})).unwrap().platforms,
-            ["linux/amd64"]
-        );
+        let platforms = |change| {
+            let platforms = check(change).unwrap().platforms;
+            platforms.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(platforms(json!({})), ["linux/arm64/v8"]);
+        assert_eq!(platforms(json!({"requiredPlatforms": []})), ["linux/amd64"]);
     }
 
     #[test]

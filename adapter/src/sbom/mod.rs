@@ -4,6 +4,7 @@ pub mod budget;
 pub mod cyclonedx;
 pub mod finding;
 pub mod json;
+pub mod merge;
 pub mod project;
 pub mod report;
 pub mod text;

@@ -120,6 +120,23 @@ fn dependencies(root: &Object<'_>) -> Result<u32, SbomError> {
     Ok(u32::try_from(got).unwrap_or(u32::MAX))
 }
 
+/// The name by which the contract knows a component: its own, or one made of what it is.
+pub(super) fn reference(raw: &Object<'_>) -> String {
+    field(raw.text("bom-ref"), 1024).unwrap_or_else(|| {
+        let parts = [
+            field(raw.text("purl"), 2048),
+            field(raw.text("group"), 512),
+            field(raw.text("name"), 512),
+            field(raw.text("version"), 512),
+        ]
+        .map(Option::unwrap_or_default);
+        format!(
+            "urn:kkrepo:component:{}",
+            hex::encode(Sha256::digest(parts.join("\0")))
+        )
+    })
+}
+
 fn component(raw: &Object<'_>) -> Component {
     let properties: Vec<(String, String)> = raw
         .items("properties")
@@ -133,13 +150,7 @@ fn component(raw: &Object<'_>) -> Component {
     let namespace = field(raw.text("group"), 512);
     let name = field(raw.text("name"), 512);
     let version = field(raw.text("version"), 512);
-    let component_ref = field(raw.text("bom-ref"), 1024).unwrap_or_else(|| {
-        let parts = [&package_url, &namespace, &name, &version].map(|part| part.as_deref().unwrap_or(""));
-        format!(
-            "urn:kkrepo:component:{}",
-            hex::encode(Sha256::digest(parts.join("\0")))
-        )
-    });
+    let component_ref = reference(raw);
     let is_required = raw
         .text("scope")
         .is_some_and(|scope| scope.eq_ignore_ascii_case("required"));

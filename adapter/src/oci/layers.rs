@@ -1,0 +1,144 @@
+//! The layers of a run: fetched a few at a time, inspected in the order of their images while the next ones arrive.
+
+use super::document::Blob;
+use super::error::OciError;
+use super::layout::Store;
+use super::registry::Registry;
+use crate::archive::{
+    Container, Entry, EntrySink, Format, GateLimits, Inspection, Interest, Profile, Session,
+};
+use crate::run::RunContext;
+use futures_util::stream::{self, StreamExt as _};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+
+/// Fetched layers that wait for the gate; their content is on disk, so this bounds nothing but the overlap.
+const AHEAD: usize = 8;
+
+/// What the gate is given beside the layers.
+#[derive(Debug, Clone)]
+pub(super) struct Gate {
+    pub(super) limits: GateLimits,
+    pub(super) scratch: PathBuf,
+    pub(super) run: RunContext,
+}
+
+/// Fetches distinct layers into the store and inspects all of them under one budget.
+pub(super) async fn take(
+    registry: &Registry,
+    store: &Store,
+    layers: &[&Blob],
+    fetches: usize,
+    gate: Gate,
+) -> Result<Inspection, OciError> {
+    let total = layers
+        .iter()
+        .fold(0u64, |sum, layer| sum.saturating_add(layer.size));
+    let (to_gate, fetched) = mpsc::channel::<(File, u64)>(AHEAD);
+    let gate = tokio::task::spawn_blocking(move || inspect_all(fetched, total, &gate));
+    let fetching: Vec<_> = layers.iter().map(|layer| fetch(registry, store, layer)).collect();
+    // Results come in the order of the layers, so which failure is reported does not depend on the network.
+    let mut arriving = stream::iter(fetching).buffered(fetches.max(1));
+    let failure = loop {
+        let next = tokio::select! {
+            () = to_gate.closed() => break None,
+            next = arriving.next() => next,
+        };
+        match next {
+            None => break None,
+            Some(Err(error)) => break Some(error),
+            Some(Ok(layer)) => {
+                if to_gate.send(layer).await.is_err() {
+                    break None;
+                }
+            }
+        }
+    };
+    drop((arriving, to_gate));
+    let inspected = gate
+        .await
+        .map_err(|error| OciError::Store(io::Error::other(error)))?;
+    // What the gate has seen comes before what failed to arrive.
+    match (inspected, failure) {
+        (Ok(_), Some(failure)) => Err(failure),
+        (inspected, _) => inspected,
+    }
+}
+
+async fn fetch(registry: &Registry, store: &Store, layer: &Blob) -> Result<(File, u64), OciError> {
+    let file = store.begin(&layer.digest).map_err(OciError::Store)?;
+    let reader = file.try_clone().map_err(OciError::Store)?;
+    registry.store(layer, file).await?;
+    store.finish(&layer.digest).map_err(OciError::Store)?;
+    Ok((reader, layer.size))
+}
+
+fn inspect_all(
+    mut layers: mpsc::Receiver<(File, u64)>,
+    total: u64,
+    gate: &Gate,
+) -> Result<Inspection, OciError> {
+    let mut totals = Inspection {
+        format: Format::Tar,
+        content: Format::Tar,
+        entries: 0,
+        expanded_bytes: 0,
+        nested_archives: 0,
+        unopened: 0,
+    };
+    let session = Session::new(&gate.limits, total, &gate.scratch, Profile::Layer, &gate.run);
+    while let Some((file, size)) = layers.blocking_recv() {
+        let mut zeros = Zeros::default();
+        let seen = session
+            .inspect(&file, size, &mut zeros)
+            .map_err(OciError::Layer)?;
+        let is_readable = matches!(seen.format, Format::Tar | Format::Gzip | Format::Zstd);
+        if !is_readable || !(seen.content == Format::Tar || zeros.is_empty_tar()) {
+            return Err(OciError::LayerFormat);
+        }
+        totals = seen;
+    }
+    Ok(totals)
+}
+
+/// Watches the content of a compressed file that is no archive: an empty tar archive has nothing to know it by, it is
+/// nothing but zeros.
+#[derive(Debug, Default)]
+struct Zeros {
+    is_content: bool,
+    seen: u64,
+    has_other: bool,
+}
+
+impl Zeros {
+    fn is_empty_tar(&self) -> bool {
+        self.is_content && !self.has_other && self.seen.is_multiple_of(512)
+    }
+}
+
+impl EntrySink for Zeros {
+    fn begin(&mut self, entry: &Entry<'_>) -> Interest {
+        self.is_content = entry.container == Container::Compressed && entry.within.is_empty();
+        if self.is_content {
+            Interest::Content
+        } else {
+            Interest::Skip
+        }
+    }
+
+    fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.seen = self
+            .seen
+            .saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.has_other = self.has_other || bytes.iter().any(|byte| *byte != 0);
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rpm(&mut self, _: &[String], _: &rpm::PackageMetadata) {}
+}

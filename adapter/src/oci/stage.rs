@@ -1,0 +1,345 @@
+//! From a digest to images that can be catalogued: manifest, selection, configs, layers.
+
+use super::digest::Digest;
+use super::document::{self, Blob, Document, EntryKind, Image, IndexEntry, Kind, LayerKind, media};
+use super::error::OciError;
+use super::layers::{self, Gate};
+use super::layout::Store;
+use super::meter::Meter;
+use super::platform::Platform;
+use super::registry::Registry;
+use super::select::{self, MAX_INDEX_DEPTH};
+use crate::archive::{GateLimits, Inspection};
+use crate::run::RunContext;
+use assay_schemas::ResourceLimits;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+/// What is wanted of a repository.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'o> {
+    /// The manifest or index.
+    pub root: &'o Digest,
+    /// Distinct platforms, in the order of the request.
+    pub platforms: &'o [Platform],
+    /// Effective limits of the run.
+    pub limits: &'o ResourceLimits,
+    /// The same for the gate.
+    pub gate: GateLimits,
+    /// Blobs fetched at the same time.
+    pub parallel_fetches: usize,
+}
+
+/// A platform that is there.
+#[derive(Debug, Clone)]
+pub struct StagedImage {
+    /// As it was asked for.
+    pub requested: Platform,
+    /// As the config has it.
+    pub platform: Platform,
+    /// The manifest; it and everything that it refers to is in the store.
+    pub manifest: Blob,
+    image: Image,
+}
+
+impl StagedImage {
+    /// Writes its layout into `directory`.
+    ///
+    /// # Errors
+    /// [`OciError::Store`].
+    pub fn lay_out(&self, store: &Store, directory: &Path) -> Result<(), OciError> {
+        let layers = self.image.layers.iter().map(|layer| &layer.blob.digest);
+        let blobs = std::iter::once(&self.image.config.digest).chain(layers);
+        store
+            .lay_out(directory, &self.manifest, &self.platform, blobs)
+            .map_err(OciError::Store)
+    }
+}
+
+/// What was staged.
+#[derive(Debug, Clone)]
+pub struct Staged {
+    /// Platforms that are there, in the order of the request; at least one.
+    pub images: Vec<StagedImage>,
+    /// Platforms that are not.
+    pub missing: Vec<Platform>,
+    /// Whether the digest named an index.
+    pub is_index: bool,
+    /// What else the index refers to.
+    pub companions: BTreeMap<Kind, u64>,
+    /// Bytes taken from the registry.
+    pub bytes: u64,
+    /// What the gate saw in all layers together.
+    pub inspection: Inspection,
+}
+
+/// Stages the wanted platforms into the store. `scratch` is a private directory.
+///
+/// # Errors
+/// [`OciError`].
+pub async fn stage(
+    registry: &Registry,
+    order: &Order<'_>,
+    store: &Store,
+    scratch: &Path,
+    run: &RunContext,
+) -> Result<Staged, OciError> {
+    let mut reading = Reading {
+        registry,
+        store,
+        meter: Meter::new(order.limits),
+        known: HashMap::new(),
+        read: HashMap::new(),
+        companions: BTreeMap::new(),
+    };
+    let (document, blob) = reading.root(order.root).await?;
+    let is_index = matches!(document, Document::Index(_));
+    let mut images = Vec::new();
+    let mut missing = Vec::new();
+    match document {
+        Document::Other(kind) => return Err(OciError::NotAnImage(kind)),
+        Document::Image(image) => {
+            let platform = reading.config_of(&image).await?;
+            for wanted in order.platforms {
+                if wanted.accepts(&platform) {
+                    images.push(StagedImage {
+                        requested: wanted.clone(),
+                        platform: platform.clone(),
+                        manifest: blob.clone(),
+                        image: image.clone(),
+                    });
+                } else {
+                    missing.push(wanted.clone());
+                }
+            }
+        }
+        Document::Index(entries) => {
+            let entries = reading.flatten(entries, order.platforms).await?;
+            for wanted in order.platforms {
+                match reading.find(&entries, wanted).await? {
+                    Some(image) => images.push(image),
+                    None => missing.push(wanted.clone()),
+                }
+            }
+        }
+    }
+    if images.is_empty() {
+        return Err(OciError::NoPlatform);
+    }
+    let layers = distinct_layers(&images)?;
+    for layer in &layers {
+        reading.meter.check_blob(layer.size)?;
+        reading.meter.charge_bytes(layer.size)?;
+    }
+    let gate = Gate {
+        limits: order.gate,
+        scratch: scratch.to_owned(),
+        run: run.clone(),
+    };
+    let inspection = layers::take(registry, store, &layers, order.parallel_fetches, gate).await?;
+    Ok(Staged {
+        missing,
+        is_index,
+        companions: reading.companions,
+        bytes: reading.meter.bytes(),
+        inspection,
+        images,
+    })
+}
+
+/// The layers of all images, each once, from the base upwards.
+fn distinct_layers(images: &[StagedImage]) -> Result<Vec<&Blob>, OciError> {
+    let mut seen = HashSet::new();
+    let mut layers = Vec::new();
+    for layer in images.iter().flat_map(|image| &image.image.layers) {
+        if layer.kind == LayerKind::Unsupported {
+            return Err(OciError::layer_type(&layer.blob.media_type));
+        }
+        if seen.insert(&layer.blob.digest) {
+            layers.push(&layer.blob);
+        }
+    }
+    Ok(layers)
+}
+
+/// Documents read so far.
+struct Reading<'r> {
+    registry: &'r Registry,
+    store: &'r Store,
+    meter: Meter,
+    known: HashMap<Digest, (u64, String)>,
+    read: HashMap<Digest, Option<(Image, Platform)>>,
+    companions: BTreeMap<Kind, u64>,
+}
+
+impl Reading<'_> {
+    /// The document that the request names. Nobody announced its size or its type.
+    async fn root(&mut self, digest: &Digest) -> Result<(Document, Blob), OciError> {
+        let bytes = self
+            .registry
+            .root(digest, self.meter.manifest_allowance())
+            .await?;
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.meter.charge_bytes(size)?;
+        let document = document::read(&bytes, None).map_err(OciError::Manifest)?;
+        let media_type = match &document {
+            Document::Image(image) => {
+                self.store.put(digest, &bytes).map_err(OciError::Store)?;
+                self.note_image(image)?;
+                image.media_type
+            }
+            _ => media::OCI_INDEX,
+        };
+        let blob = Blob {
+            media_type: media_type.to_owned(),
+            digest: digest.clone(),
+            size,
+        };
+        Ok((document, blob))
+    }
+
+    /// The entries of an index and of those inside it that may hold a wanted platform, in order.
+    async fn flatten(
+        &mut self,
+        entries: Vec<IndexEntry>,
+        wanted: &[Platform],
+    ) -> Result<Vec<IndexEntry>, OciError> {
+        let mut flat = Vec::new();
+        let mut opened = HashSet::new();
+        // The entries still to look at, the next one last; each with the level of its index.
+        let mut open: Vec<(IndexEntry, usize)> = Vec::new();
+        self.push_entries(&mut open, entries, 1)?;
+        while let Some((entry, level)) = open.pop() {
+            if let EntryKind::Companion(kind) = entry.kind {
+                *self.companions.entry(kind).or_default() += 1;
+            }
+            if !select::may_hold(&entry, wanted) {
+                flat.push(entry);
+                continue;
+            }
+            if level >= MAX_INDEX_DEPTH {
+                return Err(OciError::IndexTooDeep {
+                    limit: MAX_INDEX_DEPTH,
+                });
+            }
+            // Content that names itself by digest cannot be circular, but it can be there twice.
+            if !opened.insert(entry.blob.digest.clone()) {
+                continue;
+            }
+            let bytes = self.manifest(&entry.blob).await?;
+            match document::read(&bytes, Some(&entry.blob.media_type)).map_err(OciError::Manifest)? {
+                Document::Index(inner) => self.push_entries(&mut open, inner, level + 1)?,
+                Document::Image(_) | Document::Other(_) => {
+                    return Err(OciError::Manifest(
+                        document::DocumentError::MediaTypeContradiction,
+                    ));
+                }
+            }
+        }
+        Ok(flat)
+    }
+
+    fn push_entries(
+        &mut self,
+        open: &mut Vec<(IndexEntry, usize)>,
+        entries: Vec<IndexEntry>,
+        level: usize,
+    ) -> Result<(), OciError> {
+        self.meter.charge_descriptors(entries.len())?;
+        for entry in &entries {
+            self.note(&entry.blob)?;
+        }
+        open.extend(entries.into_iter().rev().map(|entry| (entry, level)));
+        Ok(())
+    }
+
+    /// The first image of this platform.
+    async fn find(
+        &mut self,
+        entries: &[IndexEntry],
+        wanted: &Platform,
+    ) -> Result<Option<StagedImage>, OciError> {
+        for entry in select::candidates(entries, wanted) {
+            if let Some((image, platform)) = self.image(&entry.blob).await?
+                && wanted.accepts(&platform)
+            {
+                return Ok(Some(StagedImage {
+                    requested: wanted.clone(),
+                    platform,
+                    manifest: entry.blob.clone(),
+                    image,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The image behind an index entry, if it is one, and its platform.
+    async fn image(&mut self, blob: &Blob) -> Result<Option<(Image, Platform)>, OciError> {
+        if let Some(read) = self.read.get(&blob.digest) {
+            return Ok(read.clone());
+        }
+        let bytes = self.manifest(blob).await?;
+        let read = match document::read(&bytes, Some(&blob.media_type)).map_err(OciError::Manifest)? {
+            Document::Image(image) => {
+                self.store.put(&blob.digest, &bytes).map_err(OciError::Store)?;
+                self.note_image(&image)?;
+                let platform = self.config_of(&image).await?;
+                Some((image, platform))
+            }
+            Document::Other(kind) => {
+                *self.companions.entry(kind).or_default() += 1;
+                None
+            }
+            Document::Index(_) => {
+                return Err(OciError::Manifest(
+                    document::DocumentError::MediaTypeContradiction,
+                ));
+            }
+        };
+        self.read.insert(blob.digest.clone(), read.clone());
+        Ok(read)
+    }
+
+    async fn manifest(&mut self, blob: &Blob) -> Result<Vec<u8>, OciError> {
+        self.meter.check_manifest(blob.size)?;
+        self.meter.charge_bytes(blob.size)?;
+        self.registry.manifest(blob).await
+    }
+
+    /// Fetches and keeps the config of an image; gives the platform that it declares.
+    async fn config_of(&mut self, image: &Image) -> Result<Platform, OciError> {
+        let blob = &image.config;
+        self.meter.check_config(blob.size)?;
+        self.meter.charge_bytes(blob.size)?;
+        let bytes = self.registry.config(blob).await?;
+        let platform = document::read_config(&bytes, image.layers.len()).map_err(OciError::Config)?;
+        self.store.put(&blob.digest, &bytes).map_err(OciError::Store)?;
+        Ok(platform)
+    }
+
+    fn note_image(&mut self, image: &Image) -> Result<(), OciError> {
+        self.meter
+            .charge_descriptors(image.layers.len().saturating_add(1))?;
+        self.note(&image.config)?;
+        for layer in &image.layers {
+            self.note(&layer.blob)?;
+        }
+        Ok(())
+    }
+
+    /// Remembers what a digest was said to be; it cannot be two things.
+    fn note(&mut self, blob: &Blob) -> Result<(), OciError> {
+        let said = (blob.size, blob.media_type.clone());
+        match self.known.get(&blob.digest) {
+            Some(known) if *known != said => Err(OciError::Contradiction {
+                digest: blob.digest.to_string(),
+            }),
+            Some(_) => Ok(()),
+            None => {
+                self.known.insert(blob.digest.clone(), said);
+                Ok(())
+            }
+        }
+    }
+}

@@ -297,6 +297,13 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
         .filter_map(named)
         .find(|(name, _)| name == "syft:metadata:virtualPath")
         .map(|(_, v)| v);
+    // The files themselves, as opposed to what is inside them; their names may hold colons, too.
+    let files: Vec<String> = properties
+        .iter()
+        .filter_map(named)
+        .filter(|(name, _)| is_location(name))
+        .map(|(_, value)| value)
+        .collect();
     // A package that is only a part of its jar has its coordinates at the end of the virtual path.
     let marker = [fields.text("group"), fields.text("name")]
         .map(|part| format!(":{}", part.unwrap_or_default()))
@@ -308,9 +315,8 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
             let Some((name, value)) = named(raw) else {
                 return raw.get().to_owned();
             };
-            let is_location = name.starts_with("syft:location:") && name.ends_with(":path");
             let is_virtual = name == "syft:metadata:virtualPath";
-            if !is_location && !is_virtual {
+            if !is_location(&name) && !is_virtual {
                 return raw.get().to_owned();
             }
             // The virtual path is the location and, behind colons, the way through the archives in it.
@@ -324,7 +330,12 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
                 Some(path) => (path, is_virtual),
                 None => (reported, false),
             };
-            let mut path = location(reported, renamed);
+            let file = files.iter().find(|file| {
+                reported
+                    .strip_prefix(file.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+            });
+            let mut path = location(reported, file.map(String::as_str), renamed);
             if is_part {
                 path.push_str(&marker);
             }
@@ -341,15 +352,23 @@ fn properties(fields: &Object<'_>, renamed: &BTreeMap<String, String>) -> Option
     has_changed.then(|| format!("[{}]", rewritten.join(",")))
 }
 
+/// Whether a property names a file in which a package was found.
+fn is_location(property: &str) -> bool {
+    property.starts_with("syft:location:") && property.ends_with(":path")
+}
+
 /// A path that the cataloguer reports as a location inside the artifact: absolute, archives on the way marked by `!`.
-fn location(reported: &str, renamed: &BTreeMap<String, String>) -> String {
+/// `file` is what of it is known to name a file.
+fn location(reported: &str, file: Option<&str>, renamed: &BTreeMap<String, String>) -> String {
     let bare = reported.trim_start_matches('/');
+    let known = file.map(|file| file.trim_start_matches('/'));
     let (file, inner) = renamed
         .keys()
         .find_map(|layout| {
             let rest = bare.strip_prefix(layout.as_str())?;
             (rest.is_empty() || rest.starts_with(':')).then_some((layout.as_str(), rest))
         })
+        .or_else(|| known.and_then(|file| Some((file, bare.strip_prefix(file)?))))
         .or_else(|| {
             bare.split_once(':')
                 .map(|(file, _)| (file, bare.get(file.len()..).unwrap_or("")))

@@ -211,6 +211,32 @@ fn locations_are_paths_inside_the_artifact() {
 }
 
 #[test]
+fn a_colon_in_the_name_of_a_file_is_no_way_into_an_archive() {
+    let document = |properties: &str| {
+        format!(
+            r#"{{"bomFormat":"CycloneDX","specVersion":"1.6","components":[{{"name":"a","properties":[{properties}]}}]}}"#
+        )
+    };
+    let path =
+        |index: usize, path: &str| format!(r#"{{"name":"syft:location:{index}:path","value":"{path}"}}"#);
+    let virtual_path = r#"{"name":"syft:metadata:virtualPath","value":"/opt/a:b.jar:c.jar"}"#;
+    for (properties, want) in [
+        (path(0, "/info/libc6:amd64.md5sums"), "/info/libc6:amd64.md5sums"),
+        (
+            format!("{},{virtual_path}", path(0, "/opt/a:b.jar")),
+            "/opt/a:b.jar!/c.jar",
+        ),
+        (
+            format!("{virtual_path},{}", path(0, "/opt/a:b.jar")),
+            "/opt/a:b.jar!/c.jar",
+        ),
+    ] {
+        let done = normalize(document(&properties).as_bytes(), &[], &ORIGIN).unwrap();
+        assert_eq!(done.projection.components[0].locations, [want], "{properties}");
+    }
+}
+
+#[test]
 fn what_a_package_runs_on_is_not_a_package_without_a_url() {
     for (kind, unmatchable) in [
         ("library", 1),

@@ -214,9 +214,10 @@ fn statuses_become_codes_and_never_a_missing_platform() {
     let stage = Stage::new();
     for (statuses, code) in [
         (&[401, 403][..], Code::OciRegistryAuthFailed),
+        (&[204], Code::OciRegistryResponseInvalid),
         (&[404], Code::OciRegistryContentMissing),
         (
-            &[429, 500, 502, 503, 504, 400, 418, 204, 301, 302, 307, 308],
+            &[429, 500, 502, 503, 504, 400, 418, 301, 302, 307, 308],
             Code::OciRegistryScanFailed,
         ),
     ] {

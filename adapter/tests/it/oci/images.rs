@@ -46,6 +46,24 @@ fn every_distribution_has_its_packages_qualifiers_and_findings() {
         assert_eq!(answer.advisories(), rootfs.advisories, "{}", rootfs.id);
         let hash = image.digest.trim_start_matches("sha256:");
         assert_eq!(answer.json["catalog"]["actualInputSha256"], hash, "{}", rootfs.id);
+        let findings = answer.json["match"]["findings"].as_array().unwrap();
+        let keys: BTreeSet<&str> = findings
+            .iter()
+            .map(|finding| finding["findingKey"].as_str().unwrap())
+            .collect();
+        assert_eq!(keys.len(), findings.len(), "{}", rootfs.id);
+        let where_it_lies: BTreeSet<&str> = findings
+            .iter()
+            .flat_map(|finding| finding["locations"].as_array().unwrap())
+            .map(|location| location.as_str().unwrap())
+            .collect();
+        for location in rootfs.locations {
+            assert!(
+                where_it_lies.contains(location),
+                "{}: {where_it_lies:?}",
+                rootfs.id
+            );
+        }
     }
 }
 
@@ -187,22 +205,26 @@ fn platforms_are_merged_into_one_document_that_says_where_each_package_is() {
     assert_eq!(answer.advisories(), advisories);
 }
 
+/// Two of the four, which share packages; each platform costs a run of the cataloguer.
+const TWO: &[&str] = &["linux/arm64/v8", "linux/amd64"];
+
 #[test]
-fn docker_lists_and_nested_indexes_say_the_same_as_a_plain_index() {
+fn docker_lists_and_nested_indexes_say_the_same() {
     let adapter = real();
     let mut content = Content::default();
     let images = four_platforms(Flavour::Docker, &mut content);
     let list = index(&mut content, Flavour::Docker, &images);
-    let answer = scan(&adapter, &content, &list, FOUR);
-    answer.assert_complete(FOUR);
+    let answer = scan(&adapter, &content, &list, TWO);
+    answer.assert_complete(TWO);
     let by_list = answer.platforms_by_purl();
+    assert!(by_list.iter().any(|(_, platforms)| *platforms == TWO.join(",")));
 
     let images = four_platforms(Flavour::Oci, &mut content);
     let (first, rest) = images.split_first().unwrap();
     let inner = index(&mut content, Flavour::Oci, rest);
     let outer = index(&mut content, Flavour::Oci, &[inner, first.clone()]);
-    let answer = scan(&adapter, &content, &outer, FOUR);
-    answer.assert_complete(FOUR);
+    let answer = scan(&adapter, &content, &outer, TWO);
+    answer.assert_complete(TWO);
     assert_eq!(answer.platforms_by_purl(), by_list);
 }
 
@@ -213,12 +235,12 @@ fn the_same_request_twice_gives_the_same_bytes() {
     let images = four_platforms(Flavour::Oci, &mut content);
     let image = index(&mut content, Flavour::Oci, &images);
     let registry = Registry::with(&content);
-    let request = Scan::in_registry(&registry, &image.digest).platforms(FOUR);
+    let request = Scan::in_registry(&registry, &image.digest).platforms(TWO);
     let one = Answer::of(&request.send(&adapter));
     // Another process, another directory, another port of the same registry's content.
     let again = real();
     let registry = Registry::with(&content);
-    let request = Scan::in_registry(&registry, &image.digest).platforms(FOUR);
+    let request = Scan::in_registry(&registry, &image.digest).platforms(TWO);
     let two = Answer::of(&request.send(&again));
     assert!(one.document() == two.document(), "documents differ");
     assert!(one.report() == two.report(), "reports differ");
@@ -226,31 +248,5 @@ fn the_same_request_twice_gives_the_same_bytes() {
     assert_eq!(
         one.json["catalog"]["components"],
         two.json["catalog"]["components"]
-    );
-}
-
-#[test]
-fn findings_have_keys_of_their_own_and_name_where_the_package_lies() {
-    let adapter = real();
-    let mut content = Content::default();
-    let languages = file_system("languages", "amd64").layer;
-    let image = ImageBuilder::new("linux/amd64")
-        .layer(languages)
-        .store(&mut content);
-    let answer = scan(&adapter, &content, &image, &["linux/amd64"]);
-    let findings = answer.json["match"]["findings"].as_array().unwrap();
-    let keys: BTreeSet<&str> = findings
-        .iter()
-        .map(|f| f["findingKey"].as_str().unwrap())
-        .collect();
-    assert_eq!(keys.len(), findings.len());
-    let jar = findings
-        .iter()
-        .find(|finding| finding["advisoryId"] == "GHSA-jfh8-c2jp-5v3q")
-        .unwrap();
-    let locations = jar["locations"].to_string();
-    assert!(
-        locations.contains("/opt/shop/log4j-core-2.14.1.jar"),
-        "{locations}"
     );
 }

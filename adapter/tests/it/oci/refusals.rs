@@ -360,6 +360,10 @@ fn too_much() -> Vec<(&'static str, Vec<Layer>, &'static str, u64, Code)> {
         }
         layer.build(Compression::Gzip)
     };
+    let text = |bytes: usize| {
+        let lines: String = (0..bytes / 8).map(|number| format!("{number:07}\n")).collect();
+        LayerBuilder::new().file("text", lines).build(Compression::Gzip)
+    };
     let zeros = |name: &str, mebibytes: usize| {
         LayerBuilder::new()
             .file(name, vec![0; mebibytes << 20])
@@ -393,9 +397,9 @@ fn too_much() -> Vec<(&'static str, Vec<Layer>, &'static str, u64, Code)> {
         ),
         (
             "one file",
-            vec![zeros("a", 1), zeros("b", 3)],
+            vec![random(1, 100_000), text(300_000)],
             "maxSingleFileBytes",
-            2 << 20,
+            250_000,
             Code::ArchiveEntryTooLarge,
         ),
         (
@@ -474,6 +478,7 @@ fn budgets_are_met_exactly() {
     let layer = LayerBuilder::new()
         .file("a", vec![1; 5000])
         .file("b", vec![2; 3000])
+        .file("c", "")
         .build(Compression::None);
     let mut content = Content::default();
     let image = builder().layer(layer.clone()).store(&mut content);
@@ -494,7 +499,7 @@ fn budgets_are_met_exactly() {
             Code::OciBlobTooLarge,
         ),
         ("maxUncompressedBytes", 8000, Code::ArchiveExpandedLimit),
-        ("maxArchiveEntries", 2, Code::ArchiveEntryLimit),
+        ("maxArchiveEntries", 3, Code::ArchiveEntryLimit),
     ] {
         Answer::of(&scan(limit, enough)).assert_complete(&["linux/amd64"]);
         assert_code(limit, &scan(limit, enough - 1), code);

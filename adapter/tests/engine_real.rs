@@ -6,6 +6,7 @@ use assay_adapter::engine::syft::{CatalogJob, Source};
 use assay_adapter::engine::{Engines, EnginesConfig};
 use assay_adapter::run::RunContext;
 use assay_adapter::sbom::cyclonedx::{NormalizedSbom, Origin, normalize};
+use assay_adapter::sbom::merge::PlatformsByRef;
 use assay_adapter::sbom::report;
 use assay_adapter::vulndb::Store;
 use assay_schemas::catalog::PartialCode;
@@ -165,7 +166,7 @@ async fn a_match_finds_the_advisory_and_says_where() {
             .match_sbom("sbom.cdx.json", &generation.path, dir.path(), &context())
             .await
             .unwrap();
-        let report = report::normalize(&done.document).unwrap();
+        let report = report::normalize(&done.document, &PlatformsByRef::new()).unwrap();
         let text = String::from_utf8_lossy(&report.document);
         for private in [dir.path(), root.path()] {
             assert!(!text.contains(private.to_str().unwrap()), "{text}");

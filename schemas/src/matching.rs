@@ -125,6 +125,15 @@ pub struct Finding {
     /// Fix state in the source's words; at most 64.
     #[cfg_attr(feature = "generate", schemars(length(max = 64)))]
     pub source_status: Option<String>,
+    /// Images: platforms that the package was found in; at most 16 items, absent for other artifacts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "generate", schemars(length(max = 16)))]
+    pub platforms: Vec<String>,
+    /// Images: uncompressed digests of the layers that the package was found in; at most 256 items, absent for other
+    /// artifacts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
+    pub layers: Vec<String>,
 }
 
 /// Answer of `POST /v1/match`.

@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 /// Most platforms that one request may name.
 pub const MAX_PLATFORMS: usize = 16;
 
+/// Platform policy that scans what the request names.
+pub const REQUIRED_PLATFORMS: &str = "REQUIRED_SET";
+
+/// Platform policy that scans what the index holds.
+pub const ALL_PLATFORMS: &str = "ALL";
+
 /// Request body of `POST /v1/oci/scan`. The client leaves null members out;
 /// every member is optional here so that a missing one gets its own error code.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +50,13 @@ pub struct OciScanRequest {
         )
     )]
     pub required_platforms: Option<Vec<String>>,
+    /// `REQUIRED_SET`, which is the default, or `ALL`: every platform of the index in its order, the first 16 of them.
+    /// With `ALL` there are no required platforms.
+    #[cfg_attr(
+        feature = "generate",
+        schemars(extend("enum" = [ALL_PLATFORMS, REQUIRED_PLATFORMS, serde_json::Value::Null]))
+    )]
+    pub platform_policy: Option<String>,
     /// Short-lived token for this image only.
     #[cfg_attr(feature = "generate", schemars(required, length(min = 1)))]
     pub scoped_bearer_token: Option<String>,

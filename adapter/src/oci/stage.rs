@@ -8,20 +8,24 @@ use super::layout::Store;
 use super::meter::Meter;
 use super::platform::Platform;
 use super::registry::Registry;
-use super::select::{self, MAX_INDEX_DEPTH};
+use super::select::{self, MAX_INDEX_DEPTH, Selection};
 use crate::archive::{GateLimits, Inspection};
 use crate::run::RunContext;
 use assay_schemas::ResourceLimits;
+use assay_schemas::oci::MAX_PLATFORMS;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
+
+/// Most platforms that are named as missing; the contract's bound of that list.
+const MAX_MISSING: usize = 256;
 
 /// What is wanted of a repository.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'o> {
     /// The manifest or index.
     pub root: &'o Digest,
-    /// Distinct platforms, in the order of the request.
-    pub platforms: &'o [Platform],
+    /// Which images of it.
+    pub selection: &'o Selection,
     /// Effective limits of the run.
     pub limits: &'o ResourceLimits,
     /// The same for the gate.
@@ -94,35 +98,20 @@ pub async fn stage(
     };
     let (document, blob) = reading.root(order.root).await?;
     let is_index = matches!(document, Document::Index(_));
-    let mut images = Vec::new();
-    let mut missing = Vec::new();
-    match document {
+    let (images, missing) = match document {
         Document::Other(kind) => return Err(OciError::NotAnImage(kind)),
         Document::Image(image) => {
             let platform = reading.config_of(&image).await?;
-            for wanted in order.platforms {
-                if wanted.accepts(&platform) {
-                    images.push(StagedImage {
-                        requested: wanted.clone(),
-                        platform: platform.clone(),
-                        manifest: blob.clone(),
-                        image: image.clone(),
-                    });
-                } else {
-                    missing.push(wanted.clone());
-                }
-            }
+            single(&image, &platform, &blob, order.selection)
         }
         Document::Index(entries) => {
-            let entries = reading.flatten(entries, order.platforms).await?;
-            for wanted in order.platforms {
-                match reading.find(&entries, wanted).await? {
-                    Some(image) => images.push(image),
-                    None => missing.push(wanted.clone()),
-                }
+            let entries = reading.flatten(entries, order.selection).await?;
+            match order.selection {
+                Selection::Required(wanted) => reading.required(&entries, wanted).await?,
+                Selection::All => reading.all(&entries).await?,
             }
         }
-    }
+    };
     if images.is_empty() {
         return Err(OciError::NoPlatform);
     }
@@ -145,6 +134,30 @@ pub async fn stage(
         inspection,
         images,
     })
+}
+
+/// What was found, and what was not.
+type Selected = (Vec<StagedImage>, Vec<Platform>);
+
+/// A manifest of its own satisfies only the platform that its config declares.
+fn single(image: &Image, platform: &Platform, blob: &Blob, selection: &Selection) -> Selected {
+    let declared = [platform.clone()];
+    let wanted = match selection {
+        Selection::Required(wanted) => wanted.as_slice(),
+        Selection::All => &declared,
+    };
+    let (found, missing): (Vec<&Platform>, Vec<&Platform>) =
+        wanted.iter().partition(|wanted| wanted.accepts(platform));
+    let staged = |requested: &Platform| StagedImage {
+        requested: requested.clone(),
+        platform: platform.clone(),
+        manifest: blob.clone(),
+        image: image.clone(),
+    };
+    (
+        found.into_iter().map(staged).collect(),
+        missing.into_iter().cloned().collect(),
+    )
 }
 
 /// The layers of all images, each once, from the base upwards.
@@ -202,7 +215,7 @@ impl Reading<'_> {
     async fn flatten(
         &mut self,
         entries: Vec<IndexEntry>,
-        wanted: &[Platform],
+        selection: &Selection,
     ) -> Result<Vec<IndexEntry>, OciError> {
         let mut flat = Vec::new();
         let mut opened = HashSet::new();
@@ -213,7 +226,7 @@ impl Reading<'_> {
             if let EntryKind::Companion(kind) = entry.kind {
                 *self.companions.entry(kind).or_default() += 1;
             }
-            if !select::may_hold(&entry, wanted) {
+            if !selection.may_hold(&entry) {
                 flat.push(entry);
                 continue;
             }
@@ -251,6 +264,42 @@ impl Reading<'_> {
         }
         open.extend(entries.into_iter().rev().map(|entry| (entry, level)));
         Ok(())
+    }
+
+    async fn required(&mut self, entries: &[IndexEntry], wanted: &[Platform]) -> Result<Selected, OciError> {
+        let (mut images, mut missing) = (Vec::new(), Vec::new());
+        for wanted in wanted {
+            match self.find(entries, wanted).await? {
+                Some(image) => images.push(image),
+                None => missing.push(wanted.clone()),
+            }
+        }
+        Ok((images, missing))
+    }
+
+    /// The first image of each platform. Those past the bound are missing, by the platform that the index promises.
+    async fn all(&mut self, entries: &[IndexEntry]) -> Result<Selected, OciError> {
+        let (mut images, mut missing): Selected = (Vec::new(), Vec::new());
+        for entry in select::images(entries) {
+            if images.len() >= MAX_PLATFORMS {
+                missing.extend(entry.platform.clone());
+                continue;
+            }
+            let Some((image, platform)) = self.image(&entry.blob).await? else {
+                continue;
+            };
+            let is_new = images.iter().all(|staged| staged.platform != platform);
+            if is_new && platform.is_recognisable() {
+                images.push(StagedImage {
+                    requested: platform.clone(),
+                    platform,
+                    manifest: entry.blob.clone(),
+                    image,
+                });
+            }
+        }
+        missing.truncate(MAX_MISSING);
+        Ok((images, missing))
     }
 
     /// The first image of this platform.

@@ -5,6 +5,7 @@ use super::{completeness, in_background};
 use crate::app::App;
 use crate::problem::{Problem, sanitize};
 use crate::run::RunContext;
+use crate::sbom::merge::{self, PlatformsByRef};
 use crate::sbom::{budget, cyclonedx, report};
 use crate::workspace::Workspace;
 use assay_schemas::catalog::{PartialCode, PartialReason};
@@ -28,14 +29,17 @@ pub async fn find(
         let path = workspace.path().join(sbom);
         move || {
             let document = std::fs::read(path).map_err(unreadable)?;
-            cyclonedx::read(&document).map_err(Problem::from)
+            let (_, projection) = cyclonedx::read(&document).map_err(Problem::from)?;
+            Ok((projection, merge::platforms(&document)))
         }
     })
     .await;
-    let (inventory, doubt) = match facts {
-        Ok((_, projection)) => (Some(projection), None),
+    let (inventory, platforms, doubt) = match facts {
+        Ok((projection, platforms)) => (Some(projection), platforms, None),
         // What the matcher makes of such a document is its verdict; but nobody knows what it was matched against.
-        Err(problem) if problem.code == Code::SbomInvalid => (None, Some(unknown_inventory(&problem))),
+        Err(problem) if problem.code == Code::SbomInvalid => {
+            (None, PlatformsByRef::new(), Some(unknown_inventory(&problem)))
+        }
         Err(problem) => return Err(problem),
     };
 
@@ -51,7 +55,7 @@ pub async fn find(
     app.metrics.stage("engine", matched.elapsed);
 
     let started = Instant::now();
-    let report = in_background(move || Ok(report::normalize(&matched.document)?)).await?;
+    let report = in_background(move || Ok(report::normalize(&matched.document, &platforms)?)).await?;
     let mut reasons = report.reasons;
     reasons.extend(matched.warnings.reasons);
     reasons.extend(doubt);

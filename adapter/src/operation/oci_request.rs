@@ -1,8 +1,9 @@
 //! The rules for the fields of an OCI scan request. Pure.
 
+use crate::oci::select::Selection;
 use crate::oci::{Digest, Platform};
 use crate::problem::Problem;
-use assay_schemas::oci::MAX_PLATFORMS;
+use assay_schemas::oci::{ALL_PLATFORMS, MAX_PLATFORMS, REQUIRED_PLATFORMS};
 use assay_schemas::{Code, OciScanRequest};
 use hyper::Uri;
 use secrecy::SecretString;
@@ -16,8 +17,8 @@ pub struct ImageReference {
     pub repository: String,
     /// The manifest or index.
     pub digest: Digest,
-    /// Distinct platforms in request order; never empty.
-    pub platforms: Vec<Platform>,
+    /// Which images of it.
+    pub selection: Selection,
     /// Token for staging only.
     pub token: SecretString,
 }
@@ -41,7 +42,15 @@ pub fn image_reference(request: OciScanRequest) -> Result<ImageReference, Proble
     }
     let digest = Digest::parse(request.manifest_digest.as_deref().unwrap_or(""))
         .ok_or_else(|| invalid("manifestDigest is not sha256: and 64 lower-case hexadecimal digits"))?;
-    let platforms = platforms(&request.required_platforms.unwrap_or_default())?;
+    let required = request.required_platforms.unwrap_or_default();
+    let selection = match request.platform_policy.as_deref() {
+        None | Some(REQUIRED_PLATFORMS) => Selection::Required(platforms(&required)?),
+        Some(ALL_PLATFORMS) if required.is_empty() => Selection::All,
+        Some(ALL_PLATFORMS) => {
+            return Err(invalid("all platforms and required platforms exclude each other"));
+        }
+        Some(_) => return Err(invalid("platformPolicy is neither REQUIRED_SET nor ALL")),
+    };
     let token = request.scoped_bearer_token.unwrap_or_default();
     if token.trim().is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(invalid("scopedBearerToken is missing or not a token"));
@@ -50,7 +59,7 @@ pub fn image_reference(request: OciScanRequest) -> Result<ImageReference, Proble
         registry,
         repository,
         digest,
-        platforms,
+        selection,
         token: token.into(),
     })
 }
@@ -114,7 +123,7 @@ fn platforms(requested: &[String]) -> Result<Vec<Platform>, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::image_reference;
+    use super::{Selection, image_reference};
     use assay_schemas::{Code, OciScanRequest};
     use serde_json::{Value, json};
 
@@ -135,11 +144,15 @@ mod tests {
     #[test]
     fn a_good_request_passes_and_platforms_are_distinct() {
         let platforms = |change| {
-            let platforms = check(change).unwrap().platforms;
+            let Selection::Required(platforms) = check(change).unwrap().selection else {
+                panic!("all platforms");
+            };
             platforms.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(platforms(json!({})), ["linux/arm64/v8"]);
         assert_eq!(platforms(json!({"requiredPlatforms": []})), ["linux/amd64"]);
+        let all = json!({"platformPolicy": "ALL", "requiredPlatforms": []});
+        assert_eq!(check(all).unwrap().selection, Selection::All);
     }
 
     #[test]
@@ -161,6 +174,8 @@ mod tests {
             json!({"requiredPlatforms": ["linux"]}),
             json!({"requiredPlatforms": ["Linux/amd64"]}),
             json!({"requiredPlatforms": vec!["linux/amd64"; 17]}),
+            json!({"platformPolicy": "ALL"}),
+            json!({"platformPolicy": "SOME"}),
             json!({"scopedBearerToken": " "}),
             json!({"scopedBearerToken": "a\r\nb"}),
         ];

@@ -125,7 +125,7 @@ async fn stage(
     drop(image.token);
     let order = Order {
         root: &image.digest,
-        platforms: &image.platforms,
+        selection: &image.selection,
         limits,
         gate: inventory::gate_limits(limits),
         parallel_fetches: app.registries.parallel_fetches,

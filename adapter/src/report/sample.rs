@@ -108,6 +108,8 @@ fn finding(n: usize, severity: Severity) -> Finding {
         primary_url: None,
         locations: vec!["artifact.jar:lib-1.0.jar".into()],
         source_status: Some(if n == 0 { "not-fixed" } else { "fixed" }.into()),
+        platforms: vec![],
+        layers: vec![],
     }
 }
 

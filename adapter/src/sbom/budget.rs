@@ -144,10 +144,11 @@ impl Entry for Finding {
     }
 
     fn cut_lists(&mut self, count: usize) -> bool {
-        let is_longer = [&self.locations, &self.aliases, &self.fixed_versions]
+        let is_longer = [&self.locations, &self.layers, &self.aliases, &self.fixed_versions]
             .iter()
             .any(|list| list.len() > count);
         self.locations.truncate(count);
+        self.layers.truncate(count);
         self.aliases.truncate(count);
         self.fixed_versions.truncate(count);
         is_longer

@@ -157,6 +157,8 @@ fn long_descriptions_go_before_findings() {
         primary_url: None,
         locations: vec![],
         source_status: None,
+        platforms: vec![],
+        layers: vec![],
     };
     let mut response = MatchResponse {
         adapter_name: String::new(),

@@ -1,6 +1,7 @@
 //! One match of a Grype report as a finding of the contract.
 
 use super::json::{self, Object};
+use super::merge::PlatformsByRef;
 use super::text::{DEFAULT_CAP, capped, capped_bytes, field, push_distinct};
 use assay_schemas::Severity;
 use assay_schemas::catalog::MAX_NESTED_LIST;
@@ -16,8 +17,8 @@ pub(super) fn severity(found: &Object<'_>) -> Severity {
         .map_or(Severity::Unknown, |word| Severity::normalize(&word))
 }
 
-/// The finding in wire form.
-pub(super) fn project(found: &Object<'_>) -> Finding {
+/// The finding in wire form. The matcher keeps the reference of a component as the id of the package.
+pub(super) fn project(found: &Object<'_>, platforms: &PlatformsByRef) -> Finding {
     let vulnerability = found.object("vulnerability");
     let artifact = found.object("artifact");
     let fix = vulnerability.object("fix");
@@ -57,6 +58,11 @@ pub(super) fn project(found: &Object<'_>) -> Finding {
             .find_map(|url| field(json::text(url), 2048)),
         locations,
         source_status: field(fix.text("state"), 64),
+        platforms: artifact
+            .text("id")
+            .and_then(|id| platforms.get(&id).cloned())
+            .unwrap_or_default(),
+        layers: layers(&artifact),
         advisory_id,
     }
 }
@@ -87,6 +93,16 @@ fn locations(artifact: &Object<'_>) -> Vec<String> {
     out
 }
 
+/// Only packages of images have layers.
+fn layers(artifact: &Object<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    for location in artifact.items("locations") {
+        let layer = field(Object::of(location).text("layerID"), 256);
+        push_distinct(&mut out, layer, MAX_NESTED_LIST);
+    }
+    out
+}
+
 /// Vector and base score of the entry with the greatest score. A missing score counts as -1 and is not reported; of
 /// equals the first wins.
 fn cvss(vulnerability: &Object<'_>) -> (Option<String>, Option<f64>) {
@@ -110,12 +126,13 @@ fn cvss(vulnerability: &Object<'_>) -> (Option<String>, Option<f64>) {
 
 #[cfg(test)]
 mod tests {
-    use super::project;
+    use super::{PlatformsByRef, project};
     use crate::sbom::json::{Object, root};
     use assay_schemas::matching::Finding;
 
     fn finding(json: &str) -> Finding {
-        project(&Object::of(root(json.as_bytes()).unwrap()))
+        let platforms = PlatformsByRef::from([("ref".to_owned(), vec!["linux/amd64".to_owned()])]);
+        project(&Object::of(root(json.as_bytes()).unwrap()), &platforms)
     }
 
     #[test]
@@ -146,6 +163,22 @@ mod tests {
         };
         assert_ne!(at("/a"), at("/b"));
         assert_eq!(at("/a"), at("/a"));
+    }
+
+    #[test]
+    fn a_package_of_an_image_names_its_platforms_and_layers() {
+        let done = finding(
+            r#"{"artifact":{"id":"ref","locations":[{"path":"/a","layerID":"sha256:1"},{"path":"/b","layerID":"sha256:2"},
+            {"path":"/c","layerID":"sha256:1"},{"path":"/d"}]}}"#,
+        );
+        assert_eq!(done.platforms, ["linux/amd64"]);
+        assert_eq!(done.layers, ["sha256:1", "sha256:2"]);
+        let other = finding(r#"{"artifact":{"id":"other","locations":[{"path":"/a"}]}}"#);
+        assert!(other.platforms.is_empty() && other.layers.is_empty());
+        assert!(
+            !serde_json::to_string(&other).unwrap().contains("layers"),
+            "absent elsewhere"
+        );
     }
 
     #[test]

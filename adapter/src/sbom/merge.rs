@@ -7,6 +7,7 @@ use super::cyclonedx::SbomError;
 use super::json::{self, JsonError, JsonLimits, Object, ObjectWriter, quoted};
 use super::project;
 use assay_schemas::Code;
+use assay_schemas::oci::MAX_PLATFORMS;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
@@ -216,6 +217,29 @@ fn dependencies(roots: &[(&str, Object<'_>)]) -> String {
         })
         .collect();
     format!("[{}]", entries.join(","))
+}
+
+/// Platforms of components, by the reference of the component.
+pub type PlatformsByRef = HashMap<String, Vec<String>>;
+
+/// Where the components of a merged document were found; nothing for other documents.
+pub fn platforms(document: &[u8]) -> PlatformsByRef {
+    let mut found = PlatformsByRef::new();
+    let Some(members) = json::root(document).ok().and_then(json::members) else {
+        return found;
+    };
+    for raw in Object::from(members).items("components") {
+        let fields = Object::of(raw);
+        let named = fields.items("properties").into_iter().map(Object::of);
+        let value = named
+            .filter(|property| property.text("name").as_deref() == Some(PLATFORMS))
+            .find_map(|property| property.text("value"));
+        if let Some(value) = value {
+            let platforms = value.split(',').take(MAX_PLATFORMS).map(str::to_owned).collect();
+            found.insert(project::reference(&fields), platforms);
+        }
+    }
+    found
 }
 
 /// The first half of a digest over what was merged, cut like a UUID: the contract's form.

@@ -1,4 +1,4 @@
-use super::{MergeError, PLATFORMS, PlatformSbom, merge};
+use super::{MergeError, PLATFORMS, PlatformSbom, merge, platforms as platforms_of};
 use crate::sbom::cyclonedx::read;
 use assay_schemas::Code;
 use proptest::prelude::*;
@@ -86,6 +86,17 @@ fn a_single_document_is_marked_like_any() {
     let bare = merged(&[("linux/amd64", r#"{"bomFormat":"CycloneDX","specVersion":"1.6"}"#)]);
     assert_eq!(bare["components"], serde_json::json!([]));
     assert_eq!(bare["dependencies"], serde_json::json!([]));
+}
+
+#[test]
+fn a_merged_document_tells_where_its_components_are() {
+    let bytes = merged(&[("linux/amd64", AMD), ("linux/arm64", ARM)]).to_string();
+    let found = platforms_of(bytes.as_bytes());
+    assert_eq!(found["a"], ["linux/amd64", "linux/arm64"]);
+    assert_eq!(found["d"], ["linux/arm64"]);
+    assert_eq!(found.len(), 4);
+    assert!(platforms_of(ARM.as_bytes()).is_empty());
+    assert!(platforms_of(b"x").is_empty());
 }
 
 #[test]

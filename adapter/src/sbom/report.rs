@@ -2,6 +2,7 @@
 
 use super::finding;
 use super::json::{self, JsonError, JsonLimits, Object, ObjectWriter};
+use super::merge::PlatformsByRef;
 use assay_schemas::catalog::{PartialCode, PartialReason};
 use assay_schemas::matching::{Finding, MAX_FINDINGS};
 use assay_schemas::{Code, Severity};
@@ -55,8 +56,9 @@ const VOLATILE: &[&[&str]] = &[
     &["configuration", "db", "cache-dir"],
 ];
 
-/// Checks the matcher's document and makes it a function of its input.
-pub fn normalize(document: &[u8]) -> Result<NormalizedReport, ReportError> {
+/// Checks the matcher's document and makes it a function of its input. `platforms` says where the components of the
+/// matched SBOM were found.
+pub fn normalize(document: &[u8], platforms: &PlatformsByRef) -> Result<NormalizedReport, ReportError> {
     json::check(document, &JsonLimits::ENGINE)?;
     let root = json::root(document)?;
     let members = json::members(root).ok_or(ReportError::NotAnObject)?;
@@ -83,7 +85,7 @@ pub fn normalize(document: &[u8]) -> Result<NormalizedReport, ReportError> {
             .entry(finding::severity(&found).as_str().to_owned())
             .or_default() += 1;
         if findings.len() < MAX_FINDINGS {
-            findings.push(finding::project(&found));
+            findings.push(finding::project(&found, platforms));
         }
     }
     let mut reasons = Vec::new();
@@ -136,8 +138,12 @@ fn settled(mut matches: Vec<&RawValue>) -> Vec<&RawValue> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ReportError, normalize};
+    use super::{NormalizedReport, PlatformsByRef, ReportError};
     use assay_schemas::catalog::PartialCode;
+
+    fn normalize(document: &[u8]) -> Result<NormalizedReport, ReportError> {
+        super::normalize(document, &PlatformsByRef::new())
+    }
 
     const REPORT: &str = r#"{"matches":[{"vulnerability":{"id":"GHSA-1","severity":"Moderate"},"artifact":{"name":"a","version":"1"}},
     {"vulnerability":{"severity":"?"}}],"source":{"type":"sbom-file","target":"sbom.cdx.json"},

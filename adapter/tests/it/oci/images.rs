@@ -176,6 +176,7 @@ fn platforms_are_merged_into_one_document_that_says_where_each_package_is() {
     answer.assert_complete(FOUR);
 
     let mut expected = Vec::new();
+    let mut diff_ids = Vec::new();
     for (id, architecture, platforms) in [
         ("distroless", "s390x", "linux/s390x"),
         ("debian", "amd64", "linux/amd64"),
@@ -187,13 +188,15 @@ fn platforms_are_merged_into_one_document_that_says_where_each_package_is() {
             "linux/s390x,linux/amd64,linux/arm/v7,linux/arm64/v8",
         ),
     ] {
-        for purl in file_system(id, architecture).purls {
+        let rootfs = file_system(id, architecture);
+        diff_ids.push(rootfs.layer.diff_id);
+        for purl in rootfs.purls {
             expected.push((purl, platforms.to_owned()));
         }
     }
     expected.sort();
     assert_eq!(answer.platforms_by_purl(), expected);
-    let projected: BTreeSet<String> = expected.into_iter().map(|(purl, _)| purl).collect();
+    let projected: BTreeSet<String> = expected.iter().map(|(purl, _)| purl.clone()).collect();
     assert_eq!(answer.purls(), projected);
     let mut advisories: Vec<&str> = ["distroless", "debian", "alpine", "languages"]
         .into_iter()
@@ -203,6 +206,23 @@ fn platforms_are_merged_into_one_document_that_says_where_each_package_is() {
     advisories.sort_unstable();
     advisories.dedup();
     assert_eq!(answer.advisories(), advisories);
+
+    for finding in answer.json["match"]["findings"].as_array().unwrap() {
+        let purl = finding["packageUrl"].as_str().unwrap();
+        let platforms: Vec<&str> = finding["platforms"]
+            .as_array()
+            .unwrap_or_else(|| panic!("no platforms: {finding}"))
+            .iter()
+            .map(|platform| platform.as_str().unwrap())
+            .collect();
+        let (_, expected) = expected.iter().find(|(expected, _)| expected == purl).unwrap();
+        assert_eq!(platforms.join(","), *expected, "{purl}");
+        let layers = finding["layers"].to_string();
+        assert!(
+            diff_ids.iter().any(|layer| layers.contains(layer.as_str())),
+            "{purl}: {layers}"
+        );
+    }
 }
 
 /// Two of the four, which share packages; each platform costs a run of the cataloguer.

@@ -227,6 +227,33 @@ fn sixteen_platforms_are_scanned_and_seventeen_are_refused() {
 }
 
 #[test]
+fn all_platforms_are_those_of_the_index_and_never_more_than_sixteen() {
+    let adapter = Scripted::start();
+    let all = |content: &Content, root: &Descriptor| {
+        let registry = Registry::with(content);
+        let scan = Scan::in_registry(&registry, &root.digest).with("requiredPlatforms", json!([]));
+        Answer::of(&scan.with("platformPolicy", json!("ALL")).send(&adapter))
+    };
+    let mut content = Content::default();
+    let alone = image("linux/riscv64", &mut content);
+    all(&content, &alone).assert_complete(&["linux/riscv64"]);
+
+    let amd64 = image("linux/amd64", &mut content);
+    let windows = image("windows/amd64", &mut content);
+    let attestation = attestation(&mut content, &amd64);
+    let chart = helm_chart(&mut content, b"chart");
+    let inner = index(&mut content, Flavour::Oci, &[windows, attestation]);
+    let root = index(&mut content, Flavour::Oci, &[chart, amd64, inner, alone]);
+    all(&content, &root).assert_complete(&["linux/amd64", "windows/amd64", "linux/riscv64"]);
+
+    let names: Vec<String> = (0..17).map(|number| format!("linux/cpu{number:02}")).collect();
+    let images: Vec<Descriptor> = names.iter().map(|name| image(name, &mut content)).collect();
+    let root = index(&mut content, Flavour::Oci, &images);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    all(&content, &root).assert_partial(&names[..16], &names[16..]);
+}
+
+#[test]
 fn indexes_in_indexes_are_followed_only_so_deep() {
     let adapter = Scripted::start();
     let mut content = Content::default();

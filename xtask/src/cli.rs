@@ -139,10 +139,7 @@ impl Cli {
             Verb::Demo { wait, no_wait: _ } => demo::run(&workspace, wait),
             Verb::Test(arguments) => testing::run(&workspace, &arguments),
             Verb::Lint => lint::run(&workspace),
-            Verb::Services { action } => {
-                services::run(action);
-                Ok(())
-            }
+            Verb::Services { action } => services::run(&workspace, action),
             Verb::Schemas { check } => schemas(&workspace, check),
             Verb::Bench { area, json } => bench::run(&workspace, area, json.as_deref()),
             Verb::Corpus { url, corpus, rest } => corpus::run(&workspace, &url, corpus, &rest),

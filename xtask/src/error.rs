@@ -29,6 +29,9 @@ pub(crate) enum Error {
     /// There is a Go toolchain, but an older one than the engine modules ask for.
     #[error("the engines need Go {wanted} or newer, found is {found} (https://go.dev/dl/)")]
     GoTooOld { wanted: String, found: String },
+    /// A program of a Debian package of the same name is needed.
+    #[error("{0} is not installed (apt-get install {0})")]
+    NotInstalled(&'static str),
     /// `go.mod` names no version for the module that it is there to pin.
     #[error("{} pins no version of {module}", path.display())]
     PinMissing { path: PathBuf, module: String },

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::engines;
 use crate::error::{Error, on};
+use crate::go_program::go_command;
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -14,7 +14,7 @@ pub(crate) fn prepare(workspace: &Workspace) -> Result<PathBuf, Error> {
     fs::create_dir_all(&directory).map_err(on("create", &directory))?;
     let executable = directory.join("differential");
     let module = workspace.root().join("fixtures").join("differential");
-    let mut go = engines::go_command(&module);
+    let mut go = go_command(&module);
     go.args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-o"]);
     process::run(go.arg(&executable).arg("."))?;
     Ok(executable)

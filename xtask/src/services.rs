@@ -2,24 +2,38 @@
 
 use clap::ValueEnum;
 
+use crate::error::Error;
+use crate::registries;
+use crate::workspace::Workspace;
+
 /// What to do with the services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Action {
-    /// Start all.
+    /// Make sure that all can be started.
     Up,
-    /// Stop all.
+    /// Stop all; each test stops its own.
     Down,
     /// Say which there are.
     List,
 }
 
-/// No suite needs a service yet, and none pretends to be started.
-pub(crate) fn run(action: Action) {
+/// Tests start and stop their own services on free ports; what can be done for them is to have the programs there.
+pub(crate) fn run(workspace: &Workspace, action: Action) -> Result<(), Error> {
     match action {
         Action::List => {
-            println!("no suite needs a service beside the engines, which `cargo xtask engines` builds");
+            println!("crane registry serve   suite oci   built from fixtures/services/crane");
+            println!("docker-registry        suite oci   Debian package docker-registry");
+            println!("skopeo                 bench oci   Debian package skopeo");
         }
-        Action::Up => println!("nothing to start"),
-        Action::Down => println!("nothing to stop"),
+        Action::Up => {
+            let registries = registries::prepare(workspace)?;
+            println!(
+                "{}={}",
+                registries::DIRECTORY_VARIABLE,
+                registries.directory.display()
+            );
+        }
+        Action::Down => println!("nothing runs outside of tests"),
     }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use crate::engines::Engines;
 use crate::error::{Error, io};
 use crate::suites::{self, Name, Step};
 use crate::workspace::{Profile, Workspace};
-use crate::{database, engines, process, reader};
+use crate::{database, engines, process, reader, registries};
 
 /// Tests that ended one way or the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,6 +41,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()
     let engines = engines::prepare(workspace)?;
     let database = database::prepare(workspace, &engines, Profile::Dev)?;
     let reader = reader::prepare(workspace)?;
+    let every: Vec<Name> = suites::ALL.iter().map(|(name, _)| *name).collect();
+    let by_name = !arguments.suites.is_empty();
+    let chosen = if by_name { &arguments.suites } else { &every };
+    if chosen.contains(&Name::Oci) {
+        registries::prepare(workspace)?;
+    }
     let (store, slow) = (arguments.database, arguments.slow);
     let setting = Setting {
         workspace,
@@ -50,9 +56,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()
         store,
         slow,
     };
-    let every: Vec<Name> = suites::ALL.iter().map(|(name, _)| *name).collect();
-    let by_name = !arguments.suites.is_empty();
-    let chosen = if by_name { &arguments.suites } else { &every };
 
     let mut total = Count::default();
     let mut absent = Vec::new();
@@ -128,6 +131,7 @@ fn command(setting: &Setting<'_>, step: &Step, target: &[String]) -> Command {
     command
         .env("ASSAY_DATABASE", setting.database)
         .env("ASSAY_READER", setting.reader);
+    command.env(registries::DIRECTORY_VARIABLE, setting.workspace.services());
     command.env("ASSAY_STORE", shown(&setting.store));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command

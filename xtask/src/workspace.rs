@@ -57,6 +57,11 @@ impl Workspace {
         self.target().join("differential")
     }
 
+    /// Built services that tests start: `crane`.
+    pub(crate) fn services(&self) -> PathBuf {
+        self.target().join("services")
+    }
+
     /// The offline vulnerability database in the adapter's generation layout.
     pub(crate) fn database(&self) -> PathBuf {
         self.target().join("database")

@@ -33,7 +33,7 @@ fn archives(target: Target) -> Vec<(String, Vec<u8>)> {
         .map(|sample| (sample.id, sample.artifact_type, sample.bytes));
     let hostile = hostile::all()
         .into_iter()
-        .map(|hostile| (hostile.id, hostile.artifact_type, hostile.bytes));
+        .map(|hostile| (hostile.id, hostile.artifact_type, (hostile.make)()));
     samples
         .chain(hostile)
         .filter(|(_, artifact_type, bytes)| wants(target, artifact_type, bytes))

@@ -1,11 +1,12 @@
 //! A Grype report: checked, made the same for the same input, and projected.
 
 use super::finding;
-use super::json::{self, JsonError, JsonLimits, Object};
+use super::json::{self, JsonError, JsonLimits, Object, ObjectWriter};
 use super::merge::PlatformsByRef;
 use assay_schemas::catalog::{PartialCode, PartialReason};
 use assay_schemas::matching::{Finding, MAX_FINDINGS};
 use assay_schemas::{Code, Severity};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// A document that is no usable report.
@@ -47,11 +48,12 @@ pub struct NormalizedReport {
     pub reasons: Vec<PartialReason>,
 }
 
-/// What differs between two runs over the same input: the clock, and where this process keeps its files.
+/// What differs in a `descriptor` between two runs over the same input: the clock, and where this process keeps its
+/// files.
 const VOLATILE: &[&[&str]] = &[
-    &["descriptor", "timestamp"],
-    &["descriptor", "db", "status", "path"],
-    &["descriptor", "configuration", "db", "cache-dir"],
+    &["timestamp"],
+    &["db", "status", "path"],
+    &["configuration", "db", "cache-dir"],
 ];
 
 /// Checks the matcher's document and makes it a function of its input. `platforms` says where the components of the
@@ -60,7 +62,12 @@ pub fn normalize(document: &[u8], platforms: &PlatformsByRef) -> Result<Normaliz
     json::check(document, &JsonLimits::ENGINE)?;
     let root = json::root(document)?;
     let members = json::members(root).ok_or(ReportError::NotAnObject)?;
-    let matches = Object::from(members).items("matches");
+    let matches = members.iter().find(|(name, _)| name == "matches");
+    let matches = matches
+        .and_then(|(_, member)| json::items(member))
+        .map(settled)
+        .unwrap_or_default();
+    let document = document_of(&members, &matches);
 
     let mut severity_counts: BTreeMap<String, u64> = Severity::ALL
         .iter()
@@ -89,12 +96,44 @@ pub fn normalize(document: &[u8], platforms: &PlatformsByRef) -> Result<Normaliz
         });
     }
     Ok(NormalizedReport {
-        document: json::without(root, VOLATILE).into_bytes(),
+        document: document.into_bytes(),
         findings,
         matches_reported,
         severity_counts,
         reasons,
     })
+}
+
+/// The report without what varies, and with its matches in their settled order.
+fn document_of(members: &[(String, &RawValue)], matches: &[&RawValue]) -> String {
+    let mut writer = ObjectWriter::default();
+    for (name, member) in members {
+        match name.as_str() {
+            "matches" if !matches.is_empty() => {
+                let matches: Vec<&str> = matches.iter().map(|found| found.get()).collect();
+                writer.member(name, &format!("[{}]", matches.join(",")));
+            }
+            "descriptor" => writer.member(name, &json::without(member, VOLATILE)),
+            _ => writer.member(name, member.get()),
+        }
+    }
+    writer.finish()
+}
+
+/// The matcher orders by risk, severity, package and advisory, and leaves what is equal in all of them, as the same
+/// package of two platforms is, in an order that changes from run to run. Those follow their text.
+fn settled(mut matches: Vec<&RawValue>) -> Vec<&RawValue> {
+    let key = |raw: &RawValue| {
+        let found = Object::of(raw);
+        let artifact = found.object("artifact");
+        let text = |name: &str| artifact.text(name);
+        let id = found.object("vulnerability").text("id");
+        (id, text("name"), text("version"), text("type"))
+    };
+    for equal in matches.chunk_by_mut(|one, other| key(one) == key(other)) {
+        equal.sort_unstable_by_key(|raw| raw.get());
+    }
+    matches
 }
 
 #[cfg(test)]
@@ -109,6 +148,22 @@ mod tests {
     const REPORT: &str = r#"{"matches":[{"vulnerability":{"id":"GHSA-1","severity":"Moderate"},"artifact":{"name":"a","version":"1"}},
     {"vulnerability":{"severity":"?"}}],"source":{"type":"sbom-file","target":"sbom.cdx.json"},
     "descriptor":{"name":"grype","configuration":{"db":{"cache-dir":"/private","auto-update":false}},"db":{"status":{"built":"B","path":"/private/6/vulnerability.db","valid":true}},"timestamp":"T"}}"#;
+
+    #[test]
+    fn the_order_of_equal_matches_does_not_matter_and_other_order_stays() {
+        let found = |advisory: &str, id: &str| {
+            format!(
+                r#"{{"vulnerability":{{"id":"{advisory}"}},"artifact":{{"name":"a","version":"1","id":"{id}"}}}}"#
+            )
+        };
+        let done = |matches: [(&str, &str); 4]| {
+            let matches = matches.map(|(advisory, id)| found(advisory, id)).join(",");
+            normalize(format!(r#"{{"matches":[{matches}]}}"#).as_bytes()).unwrap()
+        };
+        let settled = done([("B", "1"), ("A", "1"), ("A", "2"), ("A", "3")]);
+        assert_eq!(done([("B", "1"), ("A", "3"), ("A", "1"), ("A", "2")]), settled);
+        assert_ne!(done([("A", "1"), ("A", "2"), ("A", "3"), ("B", "1")]), settled);
+    }
 
     #[test]
     fn a_report_loses_only_what_varies() {

@@ -55,6 +55,7 @@ pub(crate) fn options(
         engines,
         database,
         work: work_directory(&workspace.target(), purpose),
+        settings: Vec::new(),
         log: None,
         foreground: false,
     })

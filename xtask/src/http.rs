@@ -81,6 +81,12 @@ impl Client {
         self.post("/v1/match", &extra, sbom)
     }
 
+    /// Image digest to SBOM and findings.
+    pub(crate) fn oci_scan<T: DeserializeOwned>(&self, request: &serde_json::Value) -> Result<T, Error> {
+        let extra = [("Content-Type", "application/json".to_owned())];
+        self.post("/v1/oci/scan", &extra, request.to_string().as_bytes())
+    }
+
     fn post<T: DeserializeOwned>(
         &self,
         path: &str,

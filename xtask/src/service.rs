@@ -42,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) database: PathBuf,
     /// Where private request directories go.
     pub(crate) work: PathBuf,
+    /// Further settings: names without their prefix, as in the environment.
+    pub(crate) settings: Vec<(&'static str, String)>,
     /// Standard error of the service; `None` is ours.
     pub(crate) log: Option<PathBuf>,
     /// The adapter is what the person at the shell asked for: it gets the other `KKREPO_SCANNER_…` settings of
@@ -197,6 +199,9 @@ fn command(options: &Options) -> Command {
     command.env("KKREPO_SCANNER_GRYPE_EXECUTABLE", &options.engines.grype);
     command.env("KKREPO_SCANNER_DB_DIRECTORY", &options.database);
     command.env("KKREPO_SCANNER_WORK_DIRECTORY", &options.work);
+    for (name, value) in &options.settings {
+        command.env(format!("KKREPO_SCANNER_{name}"), value);
+    }
     command
 }
 

@@ -26,12 +26,8 @@ pub(crate) fn run(workspace: &Workspace, action: Action) -> Result<(), Error> {
             println!("skopeo                 bench oci   Debian package skopeo");
         }
         Action::Up => {
-            let registries = registries::prepare(workspace)?;
-            println!(
-                "{}={}",
-                registries::DIRECTORY_VARIABLE,
-                registries.directory.display()
-            );
+            let directory = registries::prepare(workspace)?;
+            println!("{}={}", registries::DIRECTORY_VARIABLE, directory.display());
         }
         Action::Down => println!("nothing runs outside of tests"),
     }

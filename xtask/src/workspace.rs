@@ -69,10 +69,15 @@ impl Workspace {
 
     /// The adapter executable of a profile (there once it was built).
     pub(crate) fn adapter(&self, profile: Profile) -> PathBuf {
+        self.executable(profile, "assay-adapter")
+    }
+
+    /// An executable of the workspace in a profile (there once it was built).
+    pub(crate) fn executable(&self, profile: Profile, name: &str) -> PathBuf {
         let profile = match profile {
             Profile::Dev => "debug",
             Profile::Release => "release",
         };
-        self.cargo_output.join(profile).join("assay-adapter")
+        self.cargo_output.join(profile).join(name)
     }
 }

@@ -3,6 +3,7 @@
 mod adapter;
 mod figure;
 mod load;
+mod oci;
 mod overhead;
 mod processes;
 mod raw;
@@ -45,6 +46,7 @@ pub(crate) enum Area {
 pub(crate) fn run(workspace: &Workspace, area: Area, json: Option<&Path>) -> Result<(), Error> {
     let figures = match area {
         Area::Adapter => adapter::measure(workspace)?,
+        Area::Oci => oci::measure(workspace)?,
         other => {
             let name = other
                 .to_possible_value()

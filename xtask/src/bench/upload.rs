@@ -117,7 +117,7 @@ fn sha256sum(path: &Path) -> Result<String, Error> {
 }
 
 /// A memory line of `/proc/<id>/status`, in KiB.
-fn memory_kib(id: u32, name: &str) -> Result<f64, Error> {
+pub(crate) fn memory_kib(id: u32, name: &str) -> Result<f64, Error> {
     let path = Path::new("/proc").join(id.to_string()).join("status");
     let text = fs::read_to_string(&path).map_err(on("read", &path))?;
     status_value(&text, name).ok_or_else(|| Error::Unexpected {

@@ -270,3 +270,49 @@ fn the_same_request_twice_gives_the_same_bytes() {
         two.json["catalog"]["components"]
     );
 }
+
+#[test]
+fn what_other_tools_make_or_push_is_scanned_as_well() {
+    let adapter = real();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let registry = Registry::crane();
+
+    // An image that crane puts together from tars.
+    let alpine = file_system("alpine", "amd64");
+    for (number, rootfs) in (0..).zip([&alpine, &file_system("languages", "amd64")]) {
+        let mut tar = Vec::new();
+        std::io::copy(
+            &mut flate2::read::GzDecoder::new(rootfs.layer.bytes.as_slice()),
+            &mut tar,
+        )
+        .unwrap();
+        std::fs::write(format!("{path}/{number}.tar"), tar).unwrap();
+    }
+    registry.crane_does(&format!(
+        "append --oci-empty-base -f {path}/0.tar -f {path}/1.tar -t REGISTRY/app:plain"
+    ));
+    registry.crane_does("mutate REGISTRY/app:plain --set-platform linux/amd64 -t REGISTRY/app:amd64");
+    registry.crane_does("index append -m REGISTRY/app:amd64 -t REGISTRY/app:multi");
+    let digest = registry.crane_does("digest REGISTRY/app:multi");
+    let answer = Answer::of(&Scan::in_registry(&registry, &digest).send(&adapter));
+    answer.assert_complete(&["linux/amd64"]);
+    let made = answer.purls();
+    assert!(purls(&alpine).is_subset(&made), "{made:?}");
+
+    // The same packages in an image of ours that crane pushes from a layout.
+    let mut content = Content::default();
+    let image = ImageBuilder::new("linux/amd64")
+        .layer(alpine.layer)
+        .layer(file_system("languages", "amd64").layer)
+        .store(&mut content);
+    let root = index(&mut content, Flavour::Oci, &[image]);
+    let layout = directory.path().join("layout");
+    content.write_layout(&root, "app", &layout).unwrap();
+    registry.crane_does(&format!("push --index {path}/layout REGISTRY/app:pushed"));
+    // What is pushed is the layout's own index, which has ours as its only entry.
+    let digest = registry.crane_does("digest REGISTRY/app:pushed");
+    let answer = Answer::of(&Scan::in_registry(&registry, &digest).send(&adapter));
+    answer.assert_complete(&["linux/amd64"]);
+    assert_eq!(answer.purls(), made);
+}

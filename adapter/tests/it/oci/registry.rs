@@ -85,6 +85,23 @@ impl Registry {
         format!("http://{}", self.address)
     }
 
+    /// Runs crane, which is told this registry instead of `REGISTRY`; gives what it prints.
+    pub(crate) fn crane_does(&self, arguments: &str) -> String {
+        let arguments = arguments.replace("REGISTRY", &self.address.to_string());
+        let output = Command::new(services().join("crane"))
+            .args(arguments.split(' '))
+            .env_clear()
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "crane {arguments}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
     /// Stores everything in a repository.
     pub(crate) fn push(&self, content: &Content, repository: &str) {
         oci::push(content, &self.url(), repository).unwrap();

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod figure;
+mod gate;
 mod load;
 mod oci;
 mod overhead;
@@ -47,6 +48,7 @@ pub(crate) fn run(workspace: &Workspace, area: Area, json: Option<&Path>) -> Res
     let figures = match area {
         Area::Adapter => adapter::measure(workspace)?,
         Area::Oci => oci::measure(workspace)?,
+        Area::Gate => gate::measure(workspace)?,
         other => {
             let name = other
                 .to_possible_value()

@@ -58,6 +58,8 @@ impl Scanner {
             max_output: bytes(config.ceiling.max_output_bytes),
             max_stderr: bytes(config.ceiling.max_stderr_bytes),
             max_file: config.admission.scratch_mebibytes << 20,
+            sandbox: config.engine.sandbox,
+            readable: config.engine.sandbox_readable.clone(),
             max_database_age: config.database.max_age,
             cache_file: Some(config.engine.provenance_cache.clone()),
         });

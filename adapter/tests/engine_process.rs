@@ -1,7 +1,7 @@
 //! Processes as they really are: shell scripts that hang, flood, ignore signals and leave children behind.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use assay_adapter::engine::launcher::Limits;
+use assay_adapter::engine::cage::{Limits, Mode, Sandbox};
 use assay_adapter::engine::{EngineCommand, EngineError, Finished, run};
 use assay_adapter::run::RunContext;
 use assay_schemas::Code;
@@ -23,6 +23,14 @@ fn command(dir: &Path, script: &str) -> EngineCommand {
         limits: Limits {
             file_size: 1 << 20,
             open_files: 64,
+            processes: 4096,
+            cpu_seconds: 600,
+        },
+        sandbox: Sandbox {
+            mode: Mode::Off,
+            readable: Vec::new(),
+            writable: vec![dir.to_owned()],
+            network: false,
         },
     }
 }

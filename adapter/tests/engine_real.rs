@@ -2,6 +2,7 @@
 //! published generation. `cargo xtask test` gives both.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use assay_adapter::engine::cage::Mode;
 use assay_adapter::engine::syft::{CatalogJob, Source};
 use assay_adapter::engine::{Engines, EnginesConfig};
 use assay_adapter::run::RunContext;
@@ -31,6 +32,8 @@ fn engines(root: &Path) -> Engines {
         max_output: 16 << 20,
         max_stderr: 256 << 10,
         max_file: 64 << 20,
+        sandbox: Mode::Required,
+        readable: Vec::new(),
         max_database_age: None,
         cache_file: Some(root.join("provenance.json")),
     })

@@ -172,9 +172,12 @@ pub(crate) fn classify(status: ExitStatus, stderr: &[u8], file_size_limit: u64) 
     let text = String::from_utf8_lossy(stderr);
     if let Some(reason) = text
         .lines()
-        .find_map(|line| line.strip_prefix(super::launcher::MARK))
+        .find_map(|line| line.strip_prefix(super::cage::MARK))
     {
-        return match reason.strip_prefix(super::launcher::ISOLATION) {
+        if reason.starts_with(super::cage::ALIVE) {
+            return EngineError::GroupAlive;
+        }
+        return match reason.strip_prefix(super::cage::ISOLATION) {
             Some(step) => EngineError::Isolation {
                 reason: sanitize(step.trim(), MAX_STDERR_CHARS),
             },

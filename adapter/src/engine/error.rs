@@ -170,10 +170,7 @@ const DATABASE_UNREADABLE: &[&str] = &[
 /// What an end other than exit code zero means.
 pub(crate) fn classify(status: ExitStatus, stderr: &[u8], file_size_limit: u64) -> EngineError {
     let text = String::from_utf8_lossy(stderr);
-    if let Some(reason) = text
-        .lines()
-        .find_map(|line| line.strip_prefix(super::cage::MARK))
-    {
+    if let Some(reason) = text.lines().find_map(|line| line.strip_prefix(super::cage::MARK)) {
         if reason.starts_with(super::cage::ALIVE) {
             return EngineError::GroupAlive;
         }

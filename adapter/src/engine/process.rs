@@ -5,8 +5,8 @@
 //! Whatever ends the call — exit, cap, deadline, cancellation, or the future being dropped — the supervisor ends all
 //! that the engine has left, and is reaped.
 
-use super::error::{EngineError, classify};
 use super::cage::{self, Limits, Plan, Sandbox};
+use super::error::{EngineError, classify};
 use crate::run::{RunContext, Stopped};
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{Signal, kill};
@@ -14,9 +14,9 @@ use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -288,7 +288,10 @@ async fn end(child: &mut Child, pid: Option<u32>) -> Result<(), EngineError> {
     // After it has been reaped the child has no id any more.
     if child.id().is_some() {
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
-        if tokio::time::timeout(GRACE * 2 + MARGIN, child.wait()).await.is_err() {
+        if tokio::time::timeout(GRACE * 2 + MARGIN, child.wait())
+            .await
+            .is_err()
+        {
             // It is stopped or stuck. Its family comes to this process when it is gone.
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             tokio::time::timeout(GRACE, child.wait())

@@ -283,15 +283,9 @@ impl Engines {
             max_age: None,
             validate_hash: true,
         };
-        self.helper(
-            self.resolve_grype()?,
-            args,
-            Some((cache, policy)),
-            reach,
-            run,
-        )
-        .await
-        .map(drop)
+        self.helper(self.resolve_grype()?, args, Some((cache, policy)), reach, run)
+            .await
+            .map(drop)
     }
 
     async fn version(&self, is_matcher: bool, run: &RunContext) -> Result<String, EngineError> {

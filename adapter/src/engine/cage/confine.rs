@@ -17,7 +17,9 @@ const OOM_SCORE: &str = "900";
 pub(super) fn become_engine(plan: &Plan) -> Result<Infallible, CageError> {
     confine(plan)?;
     sandbox::enter(&plan.sandbox, &plan.engine)?;
-    Err(CageError::Exec(Command::new(&plan.engine).args(&plan.args).exec()))
+    Err(CageError::Exec(
+        Command::new(&plan.engine).args(&plan.args).exec(),
+    ))
 }
 
 fn confine(plan: &Plan) -> Result<(), CageError> {

@@ -97,7 +97,14 @@ mod tests {
             zombie: true,
             ..process(5, 2)
         };
-        let table = [process(2, 1), process(3, 1), dead, process(6, 5), process(7, 6), process(8, 3)];
+        let table = [
+            process(2, 1),
+            process(3, 1),
+            dead,
+            process(6, 5),
+            process(7, 6),
+            process(8, 3),
+        ];
         let mut found = descendants(&table, 2);
         found.sort_unstable();
         assert_eq!(found, [6, 7]);

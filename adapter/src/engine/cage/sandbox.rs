@@ -3,12 +3,12 @@
 //!
 //! Each layer stands by itself, so that one that a kernel lacks or a container forbids does not take the others away.
 
+use super::CageError;
 use super::plan::{Mode, Sandbox};
 use super::probe::Layer;
-use super::CageError;
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
-    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use nix::libc;
 use nix::sched::{CloneFlags, unshare};
@@ -94,7 +94,12 @@ fn drop_capabilities() -> Result<(), String> {
     if caps::has_cap(None, CapSet::Effective, caps::Capability::CAP_SETPCAP).unwrap_or(false) {
         failed = caps::clear(None, CapSet::Bounding).err();
     }
-    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
+    for set in [
+        CapSet::Ambient,
+        CapSet::Inheritable,
+        CapSet::Effective,
+        CapSet::Permitted,
+    ] {
         if let Err(error) = caps::clear(None, set) {
             failed = Some(error);
         }
@@ -143,10 +148,12 @@ fn restrict_files(sandbox: &Sandbox, engine: &OsStr) -> Result<(), String> {
     for (path, access) in rules {
         // What does not exist here cannot be reached either.
         let Ok(opened) = PathFd::new(&path) else { continue };
-        let access = if is_directory(&path) { access } else { access & AccessFs::from_file(ABI_WANTED) };
-        created = created
-            .add_rule(PathBeneath::new(opened, access))
-            .map_err(text)?;
+        let access = if is_directory(&path) {
+            access
+        } else {
+            access & AccessFs::from_file(ABI_WANTED)
+        };
+        created = created.add_rule(PathBeneath::new(opened, access)).map_err(text)?;
     }
     let status = created.restrict_self().map_err(text)?;
     if status.ruleset == RulesetStatus::NotEnforced {

@@ -55,7 +55,7 @@ impl App {
             admission: Admission::new(config.admission, Arc::clone(&metrics)),
             runs: Arc::new(Runs::default()),
             operations: TaskTracker::new(),
-            scanner: Scanner::new(&config, surroundings),
+            scanner: Scanner::new(&config, surroundings, &metrics),
             readiness: ReadinessCache::default(),
             capability_digest,
             draining: AtomicBool::new(false),

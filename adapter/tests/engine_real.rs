@@ -8,6 +8,7 @@ use assay_adapter::engine::{Engines, EnginesConfig};
 use assay_adapter::run::RunContext;
 use assay_adapter::sbom::cyclonedx::{NormalizedSbom, Origin, normalize};
 use assay_adapter::sbom::report;
+use assay_adapter::telemetry::Metrics;
 use assay_adapter::vulndb::Store;
 use assay_schemas::catalog::PartialCode;
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ fn engines(root: &Path) -> Engines {
         max_file: 64 << 20,
         sandbox: Mode::Required,
         readable: Vec::new(),
+        ending: Metrics::default().engine_ending,
         max_database_age: None,
         cache_file: Some(root.join("provenance.json")),
     })

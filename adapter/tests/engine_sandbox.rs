@@ -4,6 +4,7 @@
 use assay_adapter::engine::cage::{Force, Layer, Limits, Mode, Sandbox};
 use assay_adapter::engine::{EngineCommand, Engines, EnginesConfig, run};
 use assay_adapter::run::RunContext;
+use assay_adapter::telemetry::Metrics;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ fn command(dir: &Path, mode: Mode, executable: &Path, args: &[&Path]) -> EngineC
             writable: vec![dir.to_owned()],
             network: false,
         },
+        ending: None,
     }
 }
 
@@ -135,6 +137,7 @@ async fn the_adapters_own_probe_tells_what_is_in_force() {
             max_file: 1 << 20,
             sandbox: mode,
             readable: Vec::new(),
+            ending: Metrics::default().engine_ending,
             max_database_age: None,
             cache_file: None,
         });

@@ -5,6 +5,7 @@ use assay_adapter::engine::cage::Mode;
 use assay_adapter::engine::syft::{CatalogJob, Source};
 use assay_adapter::engine::{Engines, EnginesConfig};
 use assay_adapter::run::RunContext;
+use assay_adapter::telemetry::Metrics;
 use assay_adapter::vulndb::{Outcome, Store, UpdatePlan, UpdateSource, update};
 use assay_schemas::Code;
 use assay_schemas::catalog::PartialCode;
@@ -87,6 +88,7 @@ esac"#,
             // The stand-ins are scripts that call programs and write beside themselves.
             sandbox: Mode::Off,
             readable: Vec::new(),
+            ending: Metrics::default().engine_ending,
             max_database_age,
             cache_file: Some(self.path("cache.json")),
         })

@@ -11,6 +11,7 @@ use crate::run::{RunContext, Stopped};
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use prometheus_client::metrics::histogram::Histogram;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -51,6 +52,8 @@ pub struct EngineCommand {
     pub limits: Limits,
     /// What the process may reach.
     pub sandbox: Sandbox,
+    /// Takes how long its end took if it was ordered to end, seconds.
+    pub ending: Option<Histogram>,
 }
 
 /// An engine call that ended with exit code zero.
@@ -99,6 +102,7 @@ pub async fn run(command: &EngineCommand, context: &RunContext) -> Result<Finish
         stderr_limit: command.stderr_limit,
         context: context.clone(),
         abandoned,
+        ending: command.ending.clone(),
     };
     let ended = tokio::spawn(watch.until_gone(child)).await;
     drop(guard);
@@ -191,6 +195,7 @@ struct Watch {
     stderr_limit: u64,
     context: RunContext,
     abandoned: CancellationToken,
+    ending: Option<Histogram>,
 }
 
 impl Watch {
@@ -198,12 +203,16 @@ impl Watch {
     async fn until_gone(self, mut child: Child) -> Result<Ended, EngineError> {
         let pid = child.id();
         let outcome = self.watch(&mut child).await;
+        let ordered = Instant::now();
         let family = end(&mut child, pid).await;
         // Killed itself, or as its engine was, which is the same from here: then it may have left something.
         let was_killed = |status: ExitStatus| status.signal() == Some(Signal::SIGKILL as i32);
         let mut orphans_alive = false;
         if child.try_wait().ok().flatten().is_some_and(was_killed) {
             orphans_alive = !tokio::task::spawn_blocking(orphans::end).await.unwrap_or(false);
+        }
+        if let (Err(_), Some(ending)) = (&outcome, &self.ending) {
+            ending.observe(ordered.elapsed().as_secs_f64());
         }
         // The first error says more than one of the clean-up.
         let ended = outcome?;

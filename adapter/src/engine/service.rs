@@ -14,6 +14,7 @@ use super::warnings::{self, Warnings};
 use crate::run::RunContext;
 use crate::workspace::Workspace;
 use jiff::Timestamp;
+use prometheus_client::metrics::histogram::Histogram;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,8 @@ pub struct EnginesConfig {
     pub readable: Vec<PathBuf>,
     /// Oldest database that is used; `None` accepts any.
     pub max_database_age: Option<Duration>,
+    /// Takes how long the end of an engine took that was ordered to end.
+    pub ending: Histogram,
     /// Where versions and provenance outlive the process; `None` keeps them in memory only.
     pub cache_file: Option<PathBuf>,
 }
@@ -472,6 +475,7 @@ impl Engines {
                 writable: std::iter::once(dir.to_owned()).chain(reach.fills).collect(),
                 network: reach.network,
             },
+            ending: Some(self.config.ending.clone()),
         }
     }
 }

@@ -150,7 +150,7 @@ mod tests {
         let json = plan().arguments("exec").unwrap()[1].to_str().unwrap().to_owned();
         for args in [
             &[][..],
-            &[&json],
+            &[json.as_str()],
             &[&json, "--"],
             &[&json, "e", "f"],
             &["{}", "--", "e"],

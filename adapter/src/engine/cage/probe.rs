@@ -72,6 +72,12 @@ impl Force {
         self.0.contains(&layer)
     }
 
+    /// The words for the layers in force, separated by commas, outermost first.
+    pub fn layers(&self) -> String {
+        let words: Vec<_> = self.0.iter().map(|layer| layer.as_str()).collect();
+        words.join(",")
+    }
+
     /// Reads what the probe printed.
     ///
     /// # Errors

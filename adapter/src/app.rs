@@ -82,7 +82,7 @@ impl App {
             admission: Admission::new(config.admission, Arc::clone(&metrics)),
             runs: Arc::new(Runs::default()),
             operations: TaskTracker::new(),
-            scanner: Scanner::new(&config, surroundings),
+            scanner: Scanner::new(&config, surroundings, &metrics),
             registries: Registries::new(&config.oci),
             readiness: ReadinessCache::default(),
             capability_digest,

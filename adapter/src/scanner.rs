@@ -2,10 +2,13 @@
 //! with which provenance.
 
 use crate::config::Config;
+use crate::engine::cage::{Force, Layer, Mode};
 use crate::engine::{Engines, EnginesConfig, Versions};
 use crate::problem::Problem;
 use crate::run::RunContext;
+use crate::telemetry::Metrics;
 use crate::vulndb::store::{Generation, Store};
+use assay_schemas::Code;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -38,11 +41,13 @@ pub struct Scanner {
     pub engines: Engines,
     /// Database generations.
     pub database: Store,
+    sandbox: Mode,
+    cage: tokio::sync::OnceCell<Force>,
 }
 
 impl Scanner {
     /// The scanner of this configuration. Reads the provenance cache and starts nothing.
-    pub fn new(config: &Config, surroundings: Surroundings) -> Self {
+    pub fn new(config: &Config, surroundings: Surroundings, metrics: &Metrics) -> Self {
         let bytes = |value: i64| u64::try_from(value).unwrap_or(0);
         let mut update_environment = surroundings.update_environment;
         if let Some(url) = &config.database.update_url {
@@ -58,13 +63,37 @@ impl Scanner {
             max_output: bytes(config.ceiling.max_output_bytes),
             max_stderr: bytes(config.ceiling.max_stderr_bytes),
             max_file: config.admission.scratch_mebibytes << 20,
+            sandbox: config.engine.sandbox,
+            readable: config.engine.sandbox_readable.clone(),
+            ending: metrics.engine_ending.clone(),
             max_database_age: config.database.max_age,
             cache_file: Some(config.engine.provenance_cache.clone()),
         });
         Self {
             engines,
             database: Store::new(&config.database.directory),
+            sandbox: config.engine.sandbox,
+            cage: tokio::sync::OnceCell::new(),
         }
+    }
+
+    /// Which layers hold the engines; tried once, because the kernel does not change.
+    ///
+    /// # Errors
+    /// [`Code::ProcessIsolationUnavailable`] when one that the configuration insists on is not in force, and those of
+    /// the process that tries.
+    pub async fn cage(&self, run: &RunContext) -> Result<&Force, Problem> {
+        let force = self.cage.get_or_try_init(|| self.engines.probe_cage(run)).await?;
+        let missing: Vec<_> = force
+            .missing(self.sandbox)
+            .into_iter()
+            .map(Layer::as_str)
+            .collect();
+        if missing.is_empty() {
+            return Ok(force);
+        }
+        let message = format!("engines cannot be isolated: {} not in force", missing.join(", "));
+        Err(Problem::new(Code::ProcessIsolationUnavailable, message))
     }
 
     /// Identity of the published database generation; changes when another one is published.

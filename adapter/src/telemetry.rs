@@ -27,6 +27,13 @@ pub struct StageLabels {
     pub stage: &'static str,
 }
 
+/// Label set of the layers around engines.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct LayerLabels {
+    /// A layer of the cage, from a closed list.
+    pub layer: &'static str,
+}
+
 /// Label set of the database updates.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabels {
@@ -57,6 +64,10 @@ pub struct Metrics {
     pub stages: Family<StageLabels, Histogram>,
     /// Engine processes started.
     pub engine_processes: Counter,
+    /// Layers around engines: 1 in force, 0 not.
+    pub isolation: Family<LayerLabels, Gauge>,
+    /// From the order to end an engine (cancellation, disconnect, deadline, cap) to its last process gone, seconds.
+    pub engine_ending: Histogram,
 }
 
 impl Default for Metrics {
@@ -75,6 +86,8 @@ impl Default for Metrics {
             answers: Family::default(),
             stages,
             engine_processes: Counter::default(),
+            isolation: Family::default(),
+            engine_ending: Histogram::new(exponential_buckets(0.005, 3.0, 8)),
             registry: Registry::default(),
         };
         registry.register("active", "Scans that run now", metrics.active.clone());
@@ -121,6 +134,17 @@ impl Default for Metrics {
             "engine_processes",
             "Engine processes started",
             metrics.engine_processes.clone(),
+        );
+        registry.register(
+            "engine_isolation",
+            "Layers around engines that are in force",
+            metrics.isolation.clone(),
+        );
+        registry.register_with_unit(
+            "engine_ending",
+            "From the order to end an engine to its last process gone",
+            Unit::Seconds,
+            metrics.engine_ending.clone(),
         );
         for outcome in ["updated", "not_due", "busy", "failed"] {
             let _ = metrics.database_updates.get_or_create(&OutcomeLabels { outcome });

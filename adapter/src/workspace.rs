@@ -8,6 +8,10 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// The file by which a run's directory is known for one of ours. A lock on it, which ends with the process, says that
+/// the run is alive.
+const MARKER: &str = ".assay-run";
+
 /// Prefixes of the directories that this program makes in its work directory.
 pub const PREFIXES: &[&str] = &["catalog-", "match-", "oci-", "version-", "db-update-", "scan-"];
 
@@ -33,6 +37,7 @@ impl From<WorkspaceError> for Problem {
 #[derive(Debug)]
 pub struct Workspace {
     directory: TempDir,
+    _alive: fs::File,
 }
 
 impl Workspace {
@@ -49,7 +54,16 @@ impl Workspace {
             .prefix(prefix)
             .permissions(fs::Permissions::from_mode(0o700))
             .tempdir_in(work_directory)?;
-        Ok(Self { directory })
+        let alive = fs::File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(directory.path().join(MARKER))?;
+        alive.lock()?;
+        Ok(Self {
+            directory,
+            _alive: alive,
+        })
     }
 
     /// The directory.
@@ -94,9 +108,43 @@ impl Workspace {
     }
 }
 
+/// Removes what runs have left whose process was killed: directories with one of our prefixes and our marker, unless
+/// the marker is locked by a process that lives. Everything else in the work directory is somebody else's.
+pub fn sweep(work_directory: &Path) {
+    let Ok(entries) = fs::read_dir(work_directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = name
+            .to_str()
+            .is_some_and(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix)));
+        if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let path = entry.path();
+        let Ok(marker) = fs::File::options()
+            .write(true)
+            .custom_flags(nix::libc::O_NOFOLLOW)
+            .open(path.join(MARKER))
+        else {
+            continue;
+        };
+        if marker.try_lock().is_err() {
+            continue;
+        }
+        match fs::remove_dir_all(&path) {
+            Ok(()) => tracing::info!(directory = %path.display(), "removed what a killed run has left"),
+            Err(error) => {
+                tracing::warn!(directory = %path.display(), %error, "what a killed run has left cannot be removed");
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Workspace;
+    use super::{MARKER, Workspace, sweep};
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
@@ -115,5 +163,35 @@ mod tests {
         drop(workspace);
         assert_eq!(work.read_dir().unwrap().count(), 0);
         assert!(root.path().is_dir());
+    }
+
+    #[test]
+    fn only_what_dead_runs_left_is_swept() {
+        let root = tempfile::tempdir().unwrap();
+        let alive = Workspace::create(root.path(), "catalog-").unwrap();
+        let made = |name: &str, marked: bool| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.join("layout")).unwrap();
+            if marked {
+                std::fs::write(path.join(MARKER), "").unwrap();
+            }
+            path
+        };
+        let dead = made("match-abc", true);
+        let kept = [made("catalog-unmarked", false), made("others-marked", true)];
+        let linked = root.path().join("catalog-link");
+        std::os::unix::fs::symlink(&kept[1], &linked).unwrap();
+        let elsewhere = made("scan-linked-marker", false);
+        std::os::unix::fs::symlink(kept[1].join(MARKER), elsewhere.join(MARKER)).unwrap();
+        sweep(root.path());
+        assert!(!dead.exists());
+        for path in kept
+            .iter()
+            .map(AsRef::as_ref)
+            .chain([alive.path(), &linked, &elsewhere])
+        {
+            assert!(path.exists(), "{}", path.display());
+        }
+        sweep(&root.path().join("absent"));
     }
 }

@@ -1,7 +1,7 @@
 //! Processes as they really are: shell scripts that hang, flood, ignore signals and leave children behind.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use assay_adapter::engine::launcher::Limits;
+use assay_adapter::engine::cage::{Limits, Mode, Sandbox};
 use assay_adapter::engine::{EngineCommand, EngineError, Finished, run};
 use assay_adapter::run::RunContext;
 use assay_schemas::Code;
@@ -23,7 +23,16 @@ fn command(dir: &Path, script: &str) -> EngineCommand {
         limits: Limits {
             file_size: 1 << 20,
             open_files: 64,
+            processes: 4096,
+            cpu_seconds: 600,
         },
+        sandbox: Sandbox {
+            mode: Mode::Off,
+            readable: Vec::new(),
+            writable: vec![dir.to_owned()],
+            network: false,
+        },
+        ending: None,
     }
 }
 
@@ -183,6 +192,67 @@ async fn dropping_the_future_ends_the_group() {
         let pid = pid_in(dir.path(), name).unwrap();
         eventually(name, || !is_running(&pid)).await;
     }
+}
+
+/// A script that starts a process in a session of its own, whose parent ends at once, and goes on when that runs.
+const ESCAPE: &str = "setsid sh -c '(trap \"\" TERM; echo $$ > starter; sh -c \"echo \\$\\$ > child; exec sleep 600\" &) ' \
+    </dev/null >/dev/null 2>&1; until [ -s child ]; do sleep 0.01; done; ";
+
+#[tokio::test]
+async fn who_escapes_into_a_session_of_its_own_is_found() {
+    let (dir, result) = sh(&format!("{ESCAPE} echo done"), LONG).await;
+    assert_eq!(result.unwrap().stdout, b"done\n");
+    assert!(!is_running(&pid_in(dir.path(), "child").unwrap()));
+
+    let (dir, result) = sh(&format!("{ESCAPE} sleep 600"), Duration::from_secs(2)).await;
+    assert_eq!(result.unwrap_err().code(), Code::Timeout);
+    assert!(!is_running(&pid_in(dir.path(), "child").unwrap()));
+}
+
+#[tokio::test]
+async fn what_a_killed_supervisor_leaves_is_found() {
+    let (dir, result) = sh(
+        &format!("{ESCAPE} echo $PPID > supervisor; kill -KILL $PPID; sleep 600"),
+        LONG,
+    )
+    .await;
+    assert_eq!(result.unwrap_err().code(), Code::ProcessKilled);
+    for name in ["supervisor", "child"] {
+        assert!(!is_running(&pid_in(dir.path(), name).unwrap()), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_supervisor_does_not_hold_a_run() {
+    let started = Instant::now();
+    let (dir, result) = sh(
+        &format!("{ESCAPE} kill -STOP $PPID; sleep 600"),
+        Duration::from_secs(2),
+    )
+    .await;
+    assert_eq!(result.unwrap_err().code(), Code::Timeout);
+    assert!(started.elapsed() < Duration::from_secs(30));
+    assert!(!is_running(&pid_in(dir.path(), "child").unwrap()));
+}
+
+/// From the order to the end; a polite engine has nothing to wait for.
+#[tokio::test]
+async fn a_polite_engine_is_gone_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = RunContext::with_timeout(LONG);
+    let ending = assay_adapter::telemetry::Metrics::default();
+    let mut polite = command(dir.path(), "echo $$ > leader; exec sleep 600");
+    polite.ending = Some(ending.engine_ending.clone());
+    let cancel = context.cancel.clone();
+    let running = tokio::spawn(async move { run(&polite, &context).await });
+    eventually("the leader starts", || pid_in(dir.path(), "leader").is_some()).await;
+    cancel.cancel();
+    assert_eq!(running.await.unwrap().unwrap_err().code(), Code::Interrupted);
+    let text = ending.encode().unwrap();
+    assert!(
+        text.contains("kkrepo_scanner_engine_ending_seconds_count 1"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

@@ -2,12 +2,14 @@
 //! published generation. `cargo xtask test` gives both.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use assay_adapter::engine::cage::Mode;
 use assay_adapter::engine::syft::{CatalogJob, Source};
 use assay_adapter::engine::{Engines, EnginesConfig};
 use assay_adapter::run::RunContext;
 use assay_adapter::sbom::cyclonedx::{NormalizedSbom, Origin, normalize};
 use assay_adapter::sbom::merge::PlatformsByRef;
 use assay_adapter::sbom::report;
+use assay_adapter::telemetry::Metrics;
 use assay_adapter::vulndb::Store;
 use assay_schemas::catalog::PartialCode;
 use std::collections::BTreeMap;
@@ -32,6 +34,9 @@ fn engines(root: &Path) -> Engines {
         max_output: 16 << 20,
         max_stderr: 256 << 10,
         max_file: 64 << 20,
+        sandbox: Mode::Required,
+        readable: Vec::new(),
+        ending: Metrics::default().engine_ending,
         max_database_age: None,
         cache_file: Some(root.join("provenance.json")),
     })

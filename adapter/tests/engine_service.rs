@@ -1,9 +1,11 @@
 //! The service over both engines with scripts in their place: how many processes run, and what is remembered.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use assay_adapter::engine::cage::Mode;
 use assay_adapter::engine::syft::{CatalogJob, Source};
 use assay_adapter::engine::{Engines, EnginesConfig};
 use assay_adapter::run::RunContext;
+use assay_adapter::telemetry::Metrics;
 use assay_adapter::vulndb::{Outcome, Store, UpdatePlan, UpdateSource, update};
 use assay_schemas::Code;
 use assay_schemas::catalog::PartialCode;
@@ -83,6 +85,10 @@ esac"#,
             max_output: 1 << 20,
             max_stderr: 1 << 16,
             max_file: 1 << 20,
+            // The stand-ins are scripts that call programs and write beside themselves.
+            sandbox: Mode::Off,
+            readable: Vec::new(),
+            ending: Metrics::default().engine_ending,
             max_database_age,
             cache_file: Some(self.path("cache.json")),
         })

@@ -68,7 +68,8 @@ pub struct Readiness {
     /// When this was observed.
     #[cfg_attr(feature = "generate", schemars(extend("format" = "date-time")))]
     pub observed_at: String,
-    /// Ready: `catalogEngine`, `catalogEngineVersion`, `matcherEngine`, `matcherEngineVersion`, `capabilityDigest`.
+    /// Ready: `catalogEngine`, `catalogEngineVersion`, `matcherEngine`, `matcherEngineVersion`, `capabilityDigest`,
+    /// and beyond the contract `sandbox` (`required`, `best-effort` or `off`) and `isolationInForce` (layers, by comma).
     /// Degraded: `reasonCode`.
     pub details: BTreeMap<String, String>,
 }

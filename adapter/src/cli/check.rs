@@ -65,6 +65,10 @@ async fn probe(app: &App) -> Vec<Mistake> {
     match Workspace::create(&app.config.engine.work_directory, "version-") {
         Ok(workspace) => {
             workspace.remove().await;
+            match app.scanner.cage(&RunContext::with_timeout(PROBE)).await {
+                Ok(force) => println!("isolation in force: {}", force.layers()),
+                Err(problem) => missing.push(reason("sandbox", &problem)),
+            }
             let engines = &app.scanner.engines;
             match engines.syft_version(&RunContext::with_timeout(PROBE)).await {
                 Ok(version) => println!("syft version: {version}"),

@@ -3,15 +3,20 @@
 use super::{EXIT_USAGE, start, stop_on_signal, update};
 use crate::app::App;
 use crate::config::{Config, Resolved};
+use crate::engine::cage::Layer;
 use crate::http::server;
 use crate::operation::status;
 use crate::problem::error_chain;
-use crate::telemetry;
+use crate::run::RunContext;
+use crate::telemetry::{self, LayerLabels};
+use crate::workspace;
+use assay_schemas::Code;
 use nix::sys::resource::{Resource, setrlimit};
 use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +56,41 @@ fn failed(error: &io::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Longest time that the look at the cage may take.
+const CAGE_PROBE: Duration = Duration::from_secs(15);
+
+/// Notes which layers hold the engines.
+///
+/// # Errors
+/// When the configuration insists on one that is not in force: then nothing is served. Whatever else is wrong with
+/// the host is a matter of readiness.
+async fn hold_engines(app: &App) -> io::Result<()> {
+    let force = match app.scanner.cage(&RunContext::with_timeout(CAGE_PROBE)).await {
+        Ok(force) => force,
+        Err(problem) if problem.code == Code::ProcessIsolationUnavailable => {
+            return Err(io::Error::other(problem));
+        }
+        Err(problem) => {
+            tracing::warn!(code = %problem.code, "the isolation of engines could not be tried: {problem}");
+            return Ok(());
+        }
+    };
+    for layer in Layer::ALL {
+        let gauge = LayerLabels {
+            layer: layer.as_str(),
+        };
+        app.metrics
+            .isolation
+            .get_or_create(&gauge)
+            .set(i64::from(force.has(*layer)));
+    }
+    tracing::info!(layers = force.layers(), "engines are isolated");
+    Ok(())
+}
+
 async fn run(app: Arc<App>) -> io::Result<()> {
+    hold_engines(&app).await?;
+    workspace::sweep(&app.config.engine.work_directory);
     let address = SocketAddr::new(app.config.http.address, app.config.http.port);
     let stop = CancellationToken::new();
     let listener = TcpListener::bind(address).await?;

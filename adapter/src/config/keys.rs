@@ -137,6 +137,22 @@ pub const KEYS: &[Key] = &[
         "Matcher; looked up on PATH when it has no slash.",
     ),
     key(
+        "sandbox",
+        Kind::Choice(&["required", "best-effort", "off"]),
+        "best-effort",
+        Bounds::Any,
+        "Whether engines run in a sandbox (files, system calls, network, capabilities): `required` serves only where \
+         every layer is in force, `best-effort` takes the layers that the kernel has, `off` takes none.",
+    ),
+    key(
+        "sandbox_readable",
+        Kind::Text,
+        "",
+        Bounds::Any,
+        "Further files and directories that engines may read in the sandbox, separated by colons; for engines that \
+         keep parts of themselves elsewhere.",
+    ),
+    key(
         "db_directory",
         Kind::Path,
         "/var/lib/kkrepo-scanner/grype",

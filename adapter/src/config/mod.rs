@@ -8,6 +8,7 @@ pub mod value;
 mod table;
 
 use self::value::duration;
+use crate::engine::cage::Mode;
 use crate::oci::address::AddressPolicy;
 use crate::oci::endpoint::EndpointPolicy;
 use assay_schemas::Ceiling;
@@ -88,6 +89,10 @@ pub struct EngineConfig {
     pub grype: String,
     /// File that remembers versions and provenance.
     pub provenance_cache: PathBuf,
+    /// Whether engines run in a sandbox.
+    pub sandbox: Mode,
+    /// What they may read in it beside what they need.
+    pub sandbox_readable: Vec<PathBuf>,
 }
 
 /// Vulnerability database.
@@ -179,6 +184,10 @@ impl Config {
                 syft: values.text("syft_executable").to_owned(),
                 grype: values.text("grype_executable").to_owned(),
                 provenance_cache,
+                sandbox: Mode::parse(values.text("sandbox")).unwrap_or(Mode::Required),
+                sandbox_readable: std::env::split_paths(values.text("sandbox_readable"))
+                    .filter(|path| path.is_absolute())
+                    .collect(),
             },
             database: DatabaseConfig {
                 directory: PathBuf::from(values.text("db_directory")),

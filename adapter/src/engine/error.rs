@@ -170,11 +170,11 @@ const DATABASE_UNREADABLE: &[&str] = &[
 /// What an end other than exit code zero means.
 pub(crate) fn classify(status: ExitStatus, stderr: &[u8], file_size_limit: u64) -> EngineError {
     let text = String::from_utf8_lossy(stderr);
-    if let Some(reason) = text
-        .lines()
-        .find_map(|line| line.strip_prefix(super::launcher::MARK))
-    {
-        return match reason.strip_prefix(super::launcher::ISOLATION) {
+    if let Some(reason) = text.lines().find_map(|line| line.strip_prefix(super::cage::MARK)) {
+        if reason.starts_with(super::cage::ALIVE) {
+            return EngineError::GroupAlive;
+        }
+        return match reason.strip_prefix(super::cage::ISOLATION) {
             Some(step) => EngineError::Isolation {
                 reason: sanitize(step.trim(), MAX_STDERR_CHARS),
             },

@@ -1,8 +1,8 @@
 //! The engines: fixed command lines, bounded processes, and what their diagnostics mean.
 
+pub mod cage;
 pub mod error;
 pub mod grype;
-pub mod launcher;
 pub mod process;
 pub mod provenance;
 pub mod service;

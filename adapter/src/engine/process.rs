@@ -1,18 +1,21 @@
 //! The only module that starts processes.
 //!
-//! Every engine runs in a session of its own, with nothing on stdin, a private working directory, an environment built
-//! from nothing, and pipes that are read with hard caps: one byte over and the whole group dies. Whatever ends the
-//! call — exit, cap, deadline, cancellation, or the future being dropped — the group is ended and the child reaped.
+//! Every engine runs in a cage of its own ([`super::cage`]), with nothing on stdin, a private working directory, an
+//! environment built from nothing, and pipes that are read with hard caps: one byte over and everything of it dies.
+//! Whatever ends the call — exit, cap, deadline, cancellation, or the future being dropped — the supervisor ends all
+//! that the engine has left, and is reaped.
 
+use super::cage::{self, Limits, Plan, Sandbox};
 use super::error::{EngineError, classify};
-use super::launcher::{self, Limits};
 use crate::run::{RunContext, Stopped};
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use prometheus_client::metrics::histogram::Histogram;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
@@ -23,9 +26,10 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// How long a group may take to obey TERM, and again to be gone after KILL.
+/// How long processes may take to obey TERM, and again to be gone after KILL.
 pub const GRACE: Duration = Duration::from_secs(2);
-const POLL: Duration = Duration::from_millis(10);
+/// What the supervisor may take beyond its two graces.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// One engine call.
 #[derive(Debug, Clone)]
@@ -44,8 +48,12 @@ pub struct EngineCommand {
     pub stdout_limit: u64,
     /// Most bytes on stderr.
     pub stderr_limit: u64,
-    /// What the process is held to.
+    /// What the process may use.
     pub limits: Limits,
+    /// What the process may reach.
+    pub sandbox: Sandbox,
+    /// Takes how long its end took if it was ordered to end, seconds.
+    pub ending: Option<Histogram>,
 }
 
 /// An engine call that ended with exit code zero.
@@ -94,6 +102,7 @@ pub async fn run(command: &EngineCommand, context: &RunContext) -> Result<Finish
         stderr_limit: command.stderr_limit,
         context: context.clone(),
         abandoned,
+        ending: command.ending.clone(),
     };
     let ended = tokio::spawn(watch.until_gone(child)).await;
     drop(guard);
@@ -123,14 +132,19 @@ async fn spawn(command: &EngineCommand) -> Result<Child, EngineError> {
 
     let starter = STARTER
         .get_or_init(|| {
+            set_child_subreaper(true)?;
             let (sender, orders) = std::sync::mpsc::channel::<Order>();
             std::thread::Builder::new()
                 .name("engine-starter".to_owned())
                 .spawn(move || {
                     for (mut command, runtime, answer) in orders {
                         let _entered = runtime.enter();
+                        let mut supervisors = orphans::supervisors();
+                        let child = command.spawn();
+                        let pid = child.as_ref().ok().and_then(Child::id);
+                        supervisors.extend(pid.and_then(|pid| i32::try_from(pid).ok()));
                         // Nobody waits any more: the child is dropped, and dropping kills it.
-                        let _ = answer.send(command.spawn());
+                        let _ = answer.send(child);
                     }
                 })?;
             Ok(sender)
@@ -138,14 +152,20 @@ async fn spawn(command: &EngineCommand) -> Result<Child, EngineError> {
         .as_ref()
         .map_err(|error| EngineError::io("started")(io::Error::new(error.kind(), error.to_string())))?;
 
+    let plan = Plan {
+        parent: std::process::id().cast_signed(),
+        grace_millis: u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX),
+        limits: command.limits,
+        sandbox: command.sandbox.clone(),
+        engine: command.executable.clone().into(),
+        args: command.args.clone(),
+    };
+    let args = plan
+        .arguments(cage::SUPERVISE)
+        .map_err(|error| EngineError::io("started")(error.into()))?;
     let mut process = Command::new(&command.launcher);
     process
-        .args(launcher::arguments(
-            command.limits,
-            std::process::id(),
-            command.executable.as_os_str(),
-            &command.args,
-        ))
+        .args(args)
         .env_clear()
         .envs(command.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&command.cwd)
@@ -175,6 +195,7 @@ struct Watch {
     stderr_limit: u64,
     context: RunContext,
     abandoned: CancellationToken,
+    ending: Option<Histogram>,
 }
 
 impl Watch {
@@ -182,10 +203,23 @@ impl Watch {
     async fn until_gone(self, mut child: Child) -> Result<Ended, EngineError> {
         let pid = child.id();
         let outcome = self.watch(&mut child).await;
-        let group = end(&mut child, pid).await;
+        let ordered = Instant::now();
+        let family = end(&mut child, pid).await;
+        // Killed itself, or as its engine was, which is the same from here: then it may have left something.
+        let was_killed = |status: ExitStatus| status.signal() == Some(Signal::SIGKILL as i32);
+        let mut orphans_alive = false;
+        if child.try_wait().ok().flatten().is_some_and(was_killed) {
+            orphans_alive = !tokio::task::spawn_blocking(orphans::end).await.unwrap_or(false);
+        }
+        if let (Err(_), Some(ending)) = (&outcome, &self.ending) {
+            ending.observe(ordered.elapsed().as_secs_f64());
+        }
         // The first error says more than one of the clean-up.
         let ended = outcome?;
-        group?;
+        family?;
+        if orphans_alive {
+            return Err(EngineError::GroupAlive);
+        }
         Ok(ended)
     }
 
@@ -193,7 +227,6 @@ impl Watch {
         let pipe = || EngineError::io("watched")(io::Error::other("a pipe is missing"));
         let out = child.stdout.take().ok_or_else(pipe)?;
         let err = child.stderr.take().ok_or_else(pipe)?;
-        let pid = child.id();
         let (stdout_limit, stderr_limit) = (self.stdout_limit, self.stderr_limit);
         let mut reading = pin!(async {
             tokio::try_join!(
@@ -220,10 +253,7 @@ impl Watch {
             let (stdout, stderr) = if let Some(read) = read {
                 read
             } else {
-                // A survivor of the group may hold the pipes open; it must not decide when the run ends.
-                if let Some(pid) = pid {
-                    end_group(pid).await?;
-                }
+                // Nobody is left to hold the pipes open, unless the supervisor was killed.
                 tokio::time::timeout(GRACE, &mut reading)
                     .await
                     .map_err(|_| EngineError::GroupAlive)??
@@ -259,106 +289,103 @@ async fn read_capped(
     Ok(bytes)
 }
 
-/// Ends whatever is left: TERM, two seconds, KILL; then the child is reaped and its group is gone.
+/// Ends whatever is left. The supervisor does it when it is asked; it needs at most two graces.
 async fn end(child: &mut Child, pid: Option<u32>) -> Result<(), EngineError> {
-    let Some(pid) = pid else {
+    let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else {
         return Ok(());
     };
-    // After it has been reaped the child has no id any more; its group may still have members.
+    // After it has been reaped the child has no id any more.
     if child.id().is_some() {
-        signal(pid, Signal::SIGTERM);
-        if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-            signal(pid, Signal::SIGKILL);
+        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        if tokio::time::timeout(GRACE * 2 + MARGIN, child.wait())
+            .await
+            .is_err()
+        {
+            // It is stopped or stuck. Its family comes to this process when it is gone.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             tokio::time::timeout(GRACE, child.wait())
                 .await
                 .map_err(|_| EngineError::GroupAlive)?
                 .map_err(EngineError::io("ended"))?;
         }
     }
-    end_group(pid).await
+    orphans::let_go(pid);
+    Ok(())
 }
 
-fn raw(pid: u32) -> Pid {
-    Pid::from_raw(i32::try_from(pid).unwrap_or(i32::MAX))
-}
+/// What supervisors leave behind that were killed themselves: it comes back to this process, which is the next
+/// subreaper above them.
+mod orphans {
+    use super::GRACE;
+    use crate::engine::cage::descendants::{descendants, processes};
+    use nix::sys::signal::{Signal, kill};
+    use nix::sys::wait::{WaitPidFlag, waitpid};
+    use nix::unistd::Pid;
+    use std::collections::BTreeSet;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::time::{Duration, Instant};
 
-/// Signals the group; before the launcher has made it there is only the child itself.
-fn signal(pid: u32, signal: Signal) {
-    if killpg(raw(pid), signal).is_err() {
-        // It may be gone by itself, which is all that is wanted.
-        let _ = kill(raw(pid), signal);
+    const ROUND: Duration = Duration::from_millis(10);
+
+    /// The supervisors that this process has started and not yet seen gone.
+    static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+    /// While it is held, no supervisor is started that is not in it.
+    pub(super) fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
+        SUPERVISORS.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Ends the members that outlive the group's reaped leader.
-async fn end_group(pid: u32) -> Result<(), EngineError> {
-    for (step, wanted) in [(Signal::SIGTERM, GRACE), (Signal::SIGKILL, GRACE)] {
-        if !group_is_alive(pid) {
-            return Ok(());
-        }
-        let _ = killpg(raw(pid), step);
-        let until = Instant::now() + wanted;
-        while Instant::now() < until {
-            if !group_is_alive(pid) {
-                return Ok(());
+    pub(super) fn let_go(supervisor: i32) {
+        supervisors().remove(&supervisor);
+    }
+
+    /// Ends everything that descends from this process and from none of its supervisors. Blocking.
+    ///
+    /// Gives whether nothing is left. Children of the host that links this library in would be taken for orphans, so
+    /// it is called only after a supervisor was killed.
+    pub(super) fn end() -> bool {
+        let until = Instant::now() + GRACE;
+        loop {
+            let alive = round();
+            if alive == 0 {
+                return true;
             }
-            tokio::time::sleep(POLL).await;
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(ROUND);
         }
     }
-    Err(EngineError::GroupAlive)
-}
 
-/// Whether a process of the group runs. Zombies do not: where the adapter is their reaper they are reaped here, and
-/// elsewhere somebody else does it.
-fn group_is_alive(pid: u32) -> bool {
-    let group = Pid::from_raw(-raw(pid).as_raw());
-    while let Ok(status) = waitpid(group, Some(WaitPidFlag::WNOHANG)) {
-        if matches!(status, WaitStatus::StillAlive) {
-            break;
+    fn round() -> usize {
+        let Ok(own) = i32::try_from(std::process::id()) else {
+            return 0;
+        };
+        let known = supervisors();
+        let Ok(table) = processes() else { return 0 };
+        let orphans = table
+            .iter()
+            .filter(|process| process.parent == own && !known.contains(&process.pid));
+        let mut alive = 0;
+        for orphan in orphans {
+            let family = descendants(&table, orphan.pid);
+            for pid in family.iter().chain((!orphan.zombie).then_some(&orphan.pid)) {
+                alive += 1;
+                // It may have ended in this moment.
+                let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+            }
+            let _ = waitpid(Pid::from_raw(orphan.pid), Some(WaitPidFlag::WNOHANG));
         }
+        alive
     }
-    if killpg(raw(pid), None).is_err() {
-        return false;
-    }
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return true;
-    };
-    processes.flatten().any(|process| {
-        let name = process.file_name();
-        let is_process = name
-            .to_str()
-            .is_some_and(|name| name.bytes().all(|b| b.is_ascii_digit()));
-        is_process
-            && std::fs::read_to_string(process.path().join("stat"))
-                .is_ok_and(|stat| is_live_member(&stat, pid))
-    })
-}
-
-/// Reads `/proc/<pid>/stat`: after the last `)` come state, parent and group.
-fn is_live_member(stat: &str, group: u32) -> bool {
-    let Some((_, rest)) = stat.rsplit_once(')') else {
-        return false;
-    };
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next();
-    let of_group = fields.nth(1).and_then(|field| field.parse::<u32>().ok());
-    of_group == Some(group) && !matches!(state, Some("Z" | "X" | "x"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_live_member, resolve};
+    use super::resolve;
     use assay_schemas::Code;
     use std::ffi::OsStr;
     use std::path::Path;
-
-    #[test]
-    fn live_members_are_told_from_zombies_and_strangers() {
-        assert!(is_live_member("12 (a) b) S 1 77 77 0", 77));
-        assert!(!is_live_member("12 (a) Z 1 77 77 0", 77));
-        assert!(!is_live_member("12 (77 77) S 1 78 77 0", 77));
-        assert!(!is_live_member("", 77));
-    }
 
     #[test]
     fn executables_are_found_before_they_are_started() {

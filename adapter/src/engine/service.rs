@@ -1,9 +1,9 @@
 //! Both engines as the operations see them: one catalog is one process, one match is one process, and everything that
 //! does not change is learnt once.
 
+use super::cage::{Force, Limits, Mode, Sandbox, probe};
 use super::error::EngineError;
 use super::grype::{self, DatabasePolicy};
-use super::launcher::Limits;
 use super::process::{self, EngineCommand, Finished};
 use super::provenance::{
     DatabaseProvenance, Facts, FileIdentity, Learnt, Memory, Versions, engine_name, parse_status,
@@ -14,6 +14,7 @@ use super::warnings::{self, Warnings};
 use crate::run::RunContext;
 use crate::workspace::Workspace;
 use jiff::Timestamp;
+use prometheus_client::metrics::histogram::Histogram;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,10 @@ const HELPER_TIMEOUT: Duration = Duration::from_secs(15);
 const UPDATE_TIMEOUT: Duration = Duration::from_mins(30);
 /// How long a failure to learn something is taken for granted.
 const FAILURE_MEMORY: Duration = Duration::from_secs(1);
+/// Processes and threads that an engine's user may have; Go programs make a thread for each blocking call.
+const MAX_PROCESSES: u64 = 4096;
+/// Processor time of one engine process: twice the longest run that a client can ask for, on many processors.
+const MAX_CPU_SECONDS: u64 = 8 * 3600;
 /// Most bytes of a helper's output.
 const HELPER_OUTPUT: u64 = 1 << 20;
 /// Most bytes of the cataloguer's side output that are read.
@@ -52,8 +57,14 @@ pub struct EnginesConfig {
     pub max_stderr: u64,
     /// Largest file that an engine may write, bytes.
     pub max_file: u64,
+    /// Whether engines run in a sandbox.
+    pub sandbox: Mode,
+    /// What engines may read in it beside what they need, for engines that are installed in odd places.
+    pub readable: Vec<PathBuf>,
     /// Oldest database that is used; `None` accepts any.
     pub max_database_age: Option<Duration>,
+    /// Takes how long the end of an engine took that was ordered to end.
+    pub ending: Histogram,
     /// Where versions and provenance outlive the process; `None` keeps them in memory only.
     pub cache_file: Option<PathBuf>,
 }
@@ -122,6 +133,7 @@ impl Engines {
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
             dir,
+            Reach::default(),
         );
         let Finished {
             stdout,
@@ -162,6 +174,7 @@ impl Engines {
             grype::match_arguments(sbom),
             grype::environment(database),
             dir,
+            Reach::reading(database),
         );
         let done = process::run(&command, run).await?;
         Ok(MatchOutput {
@@ -169,6 +182,20 @@ impl Engines {
             warnings: warnings::parse(&done.stderr),
             elapsed: done.elapsed,
         })
+    }
+
+    /// Which layers of the cage are in force for engines that run now: starts a program in it that tries.
+    pub async fn probe_cage(&self, run: &RunContext) -> Result<Force, EngineError> {
+        let done = self
+            .helper(
+                self.config.launcher.clone(),
+                vec![probe::VERB.into(), probe::network_namespace().into()],
+                None,
+                Reach::default(),
+                run,
+            )
+            .await?;
+        Force::parse(&done.stdout).map_err(|error| EngineError::io("probed")(error.into()))
     }
 
     /// Versions of both engines; a process runs only for a binary that was not seen before.
@@ -216,7 +243,7 @@ impl Engines {
                 self.resolve_grype()?,
                 grype::status_arguments(),
                 Some((cache, policy)),
-                HELPER_TIMEOUT,
+                Reach::reading(cache),
                 run,
             )
             .await?;
@@ -225,7 +252,12 @@ impl Engines {
 
     /// Fetches the newest database into `cache`.
     pub async fn update_database(&self, cache: &Path, run: &RunContext) -> Result<(), EngineError> {
-        self.fill_database(grype::update_arguments(), cache, run).await
+        let reach = Reach {
+            network: true,
+            ..Reach::default()
+        };
+        self.fill_database(grype::update_arguments(), reach, cache, run)
+            .await
     }
 
     /// Imports a local database file or archive into `cache`.
@@ -236,30 +268,27 @@ impl Engines {
         run: &RunContext,
     ) -> Result<(), EngineError> {
         let file = std::path::absolute(file).map_err(EngineError::io("prepared"))?;
-        self.fill_database(grype::import_arguments(&file), cache, run)
+        let reach = Reach::reading(&file);
+        self.fill_database(grype::import_arguments(&file), reach, cache, run)
             .await
     }
 
     async fn fill_database(
         &self,
         args: Vec<OsString>,
+        mut reach: Reach,
         cache: &Path,
         run: &RunContext,
     ) -> Result<(), EngineError> {
+        reach.fills = Some(cache.to_owned());
         // An update may bring a database of any age; whether it is young enough is asked before it is published.
         let policy = DatabasePolicy {
             max_age: None,
             validate_hash: true,
         };
-        self.helper(
-            self.resolve_grype()?,
-            args,
-            Some((cache, policy)),
-            UPDATE_TIMEOUT,
-            run,
-        )
-        .await
-        .map(drop)
+        self.helper(self.resolve_grype()?, args, Some((cache, policy)), reach, run)
+            .await
+            .map(drop)
     }
 
     async fn version(&self, is_matcher: bool, run: &RunContext) -> Result<String, EngineError> {
@@ -271,7 +300,7 @@ impl Engines {
         let of = FileIdentity::of(&executable).map_err(EngineError::io("inspected"))?;
         let learn = async {
             let done = self
-                .helper(executable.clone(), args, None, HELPER_TIMEOUT, run)
+                .helper(executable.clone(), args, None, Reach::default(), run)
                 .await?;
             parse_version(&done.stdout, engine_name(is_matcher))
         };
@@ -367,13 +396,14 @@ impl Engines {
         executable: PathBuf,
         args: Vec<OsString>,
         database: Option<(&Path, DatabasePolicy)>,
-        timeout: Duration,
+        reach: Reach,
         run: &RunContext,
     ) -> Result<Finished, EngineError> {
-        let prefix = if timeout == UPDATE_TIMEOUT {
-            "db-update-"
+        let fills = reach.fills.is_some();
+        let (prefix, timeout) = if fills {
+            ("db-update-", UPDATE_TIMEOUT)
         } else {
-            "version-"
+            ("version-", HELPER_TIMEOUT)
         };
         let directory = Workspace::create(&self.config.scratch, prefix)
             .map_err(|error| EngineError::io("prepared")(error.into_inner()))?;
@@ -381,7 +411,7 @@ impl Engines {
         if let Some((cache, policy)) = database {
             write(&directory.path().join(grype::CONFIG_FILE), grype::config(policy)).await?;
             environment.extend(grype::environment(cache));
-            if timeout == UPDATE_TIMEOUT {
+            if fills {
                 environment.extend(self.config.update_environment.iter().cloned());
             }
         } else {
@@ -390,9 +420,9 @@ impl Engines {
                 ("GRYPE_CHECK_FOR_APP_UPDATE".into(), "false".into()),
             ]);
         }
-        let mut command = self.command(executable, args, environment, directory.path());
+        let mut command = self.command(executable, args, environment, directory.path(), reach);
         command.stdout_limit = HELPER_OUTPUT;
-        if timeout == UPDATE_TIMEOUT {
+        if fills {
             // A database is larger than anything that a scan writes.
             command.limits.file_size = u64::MAX;
         }
@@ -417,6 +447,7 @@ impl Engines {
         args: Vec<OsString>,
         extra: Vec<(OsString, OsString)>,
         dir: &Path,
+        reach: Reach,
     ) -> EngineCommand {
         let mut env: Vec<(OsString, OsString)> = vec![
             ("PATH".into(), self.config.path.clone()),
@@ -435,7 +466,34 @@ impl Engines {
             limits: Limits {
                 file_size: self.config.max_file,
                 open_files: 1024,
+                processes: MAX_PROCESSES,
+                cpu_seconds: MAX_CPU_SECONDS,
             },
+            sandbox: Sandbox {
+                mode: self.config.sandbox,
+                readable: self.config.readable.iter().cloned().chain(reach.reads).collect(),
+                writable: std::iter::once(dir.to_owned()).chain(reach.fills).collect(),
+                network: reach.network,
+            },
+            ending: Some(self.config.ending.clone()),
+        }
+    }
+}
+
+/// What an engine may reach beside its program and its private directory.
+#[derive(Debug, Default)]
+struct Reach {
+    reads: Option<PathBuf>,
+    /// A database to be.
+    fills: Option<PathBuf>,
+    network: bool,
+}
+
+impl Reach {
+    fn reading(path: &Path) -> Self {
+        Self {
+            reads: Some(path.to_owned()),
+            ..Self::default()
         }
     }
 }

@@ -102,8 +102,13 @@ impl ReadinessCache {
 
 async fn observe(app: &App) -> Readiness {
     let observed_at = jiff::Timestamp::now().to_string();
-    match app.scanner.snapshot(&RunContext::with_timeout(PROBE)).await {
-        Ok(snapshot) => Readiness {
+    let run = RunContext::with_timeout(PROBE);
+    let observed = async {
+        let layers = app.scanner.cage(&run).await?.layers();
+        Ok((app.scanner.snapshot(&run).await?, layers))
+    };
+    match observed.await {
+        Ok((snapshot, layers)) => Readiness {
             ready: true,
             status: ReadinessStatus::Ready,
             engine_name: MATCHER_ENGINE.to_owned(),
@@ -117,9 +122,14 @@ async fn observe(app: &App) -> Readiness {
                 ("matcherEngine".to_owned(), MATCHER_ENGINE.to_owned()),
                 ("matcherEngineVersion".to_owned(), snapshot.versions.grype),
                 ("capabilityDigest".to_owned(), app.capability_digest.clone()),
+                (
+                    "sandbox".to_owned(),
+                    app.config.engine.sandbox.as_str().to_owned(),
+                ),
+                ("isolationInForce".to_owned(), layers),
             ]),
         },
-        Err(problem) => {
+        Err::<_, Problem>(problem) => {
             tracing::warn!(code = %problem.code, "not ready: {problem}");
             Readiness {
                 ready: false,

@@ -177,24 +177,32 @@ fn what_an_engine_leaves_running_is_ended_with_it() {
 }
 
 #[test]
-fn what_flees_from_its_group_does_not_hold_up_the_run() {
+fn what_flees_from_its_group_is_ended_with_the_run() {
     let engines = FakeEngines::new();
     let adapter = engines.start();
-    let (action, pid_file) = descendant(&engines, true);
-    engines.scans_do([action, Action::Default]);
-    let started = Instant::now();
-    let reply = operate(&adapter, "catalog", &[]);
-    assert!(
-        started.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        started.elapsed()
-    );
-    // It holds the pipe open, so whether the document is whole cannot be known.
-    assert_problem(&reply, 503, "SCANNER_PROCESS_IO");
-    assert_clean(&adapter);
-    eventually("the descendant's id", || pid_file.exists());
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(read_pid(&pid_file)).unwrap());
-    nix::sys::signal::kill(pid, Signal::SIGKILL).unwrap();
+    for (operation, flees) in [
+        ("catalog", Action::Default),
+        ("catalog", FOREVER),
+        ("match", Action::Default),
+    ] {
+        let (action, pid_file) = descendant(&engines, true);
+        let _ = std::fs::remove_file(&pid_file);
+        engines.scans_do([action, flees.clone()]);
+        let started = Instant::now();
+        let reply = operate(&adapter, operation, &[("x-kkrepo-timeout-seconds", "2")]);
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            started.elapsed()
+        );
+        if flees == FOREVER {
+            assert_problem(&reply, 504, "SCANNER_TIMEOUT");
+        } else {
+            assert_eq!(reply.status, 200, "{}", reply.json());
+        }
+        assert!(!is_running(read_pid(&pid_file)));
+        assert_clean(&adapter);
+    }
 }
 
 #[test]
@@ -314,6 +322,8 @@ fn a_catalog_and_a_match_are_one_engine_process_each() {
         &counted(&engines.join("grype"), directory.path()),
         &crate::support::database(),
     )
+    // The stand-ins note themselves beside themselves.
+    .with("sandbox", "off")
     .start();
     adapter.wait_ready();
     let starts = || {

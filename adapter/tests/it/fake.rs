@@ -101,7 +101,10 @@ impl FakeEngines {
 
     /// An adapter's settings with these engines. Their database has a fixed age, so any age is accepted.
     pub(crate) fn setup(&self) -> Setup {
-        Setup::of(&self.path("syft"), &self.path("grype"), &self.database()).with("db_max_age", "0")
+        Setup::of(&self.path("syft"), &self.path("grype"), &self.database())
+            .with("db_max_age", "0")
+            // They keep their script and their notes beside themselves.
+            .with("sandbox", "off")
     }
 
     /// A ready adapter with these engines.

@@ -121,7 +121,9 @@ pub(crate) fn remove_stored(scratch: &Path) {
             .filter_map(|run| std::fs::read_dir(run.path()).ok())
             .flatten()
             .flatten();
-        files.map(|file| file.path()).find(|path| path.is_file())
+        files
+            .map(|file| file.path())
+            .find(|path| path.is_file() && !path.ends_with(".assay-run"))
     };
     eventually("a stored input", || stored().is_some());
     std::fs::remove_file(stored().unwrap()).unwrap();

@@ -399,8 +399,12 @@ fn unyielding(expected: &[ExpectedFile], components: &[Component]) -> Vec<String
 /// Whether a component is the artifact itself and not something inside it, in a group that is more than its name
 /// repeated: this is what the cataloguer says of a jar of which it knows none.
 fn is_the_named_artifact(component: &Component) -> bool {
-    component.namespace.as_ref() != Some(&component.name)
-        && component.locations.iter().any(|location| location == "/")
+    let repeats_its_name = component
+        .package_url
+        .as_deref()
+        .and_then(|purl| purl.strip_prefix("pkg:maven/")?.split_once('/'))
+        .is_some_and(|(group, rest)| rest.split(['@', '?', '#']).next() == Some(group));
+    !repeats_its_name && component.locations.iter().any(|location| location == "/")
 }
 
 /// Whether a component is the Conda package that the artifact's index names.
@@ -441,10 +445,28 @@ fn doubts(form: Form, components: &[Component], unyielding: &[String], unopened:
 
 #[cfg(test)]
 mod tests {
-    use super::{cyclonedx, settle_distribution, unyielding};
+    use super::{cyclonedx, is_the_named_artifact, settle_distribution, unyielding};
     use crate::recognition::ExpectedFile;
     use assay_schemas::Component;
     use assay_schemas::catalog::{PartialCode, PartialReason};
+
+    #[test]
+    fn a_jar_whose_group_repeats_its_name_is_not_named() {
+        for (purl, location, want) in [
+            ("pkg:maven/org.springframework/spring-core@5.3.17", "/", true),
+            ("pkg:maven/shop/shop@1", "/", false),
+            ("pkg:maven/shop/shop-core@1", "/", true),
+            ("pkg:maven/g/a@1", "/lib/a.jar", false),
+        ] {
+            let document = format!(
+                r#"{{"bomFormat":"CycloneDX","specVersion":"1.6","components":[{{"name":"a","type":"library",
+                "purl":"{purl}","properties":[{{"name":"syft:location:0:path","value":"{location}"}}]}}]}}"#
+            );
+            let (_, projection) = cyclonedx::read(document.as_bytes()).unwrap();
+            let is_named = projection.components.iter().any(is_the_named_artifact);
+            assert_eq!(is_named, want, "{purl}");
+        }
+    }
 
     #[test]
     fn package_urls_decide_whether_a_distribution_is_missing() {

@@ -22,13 +22,23 @@ const MAX_MISSING: usize = 8;
 
 /// Packages that are refused, and with which code: each carries a file that is broken or encrypted on purpose, to test
 /// its own readers with.
-const REFUSED: [(&str, &str); 2] = [
+const REFUSED: [(&str, &str); 3] = [
     ("pkg:cargo/zip@0.6.6", "ARCHIVE_ENTRY_UNREADABLE"),
     ("pkg:cargo/async-compression@0.4.6", "ARCHIVE_INVALID"),
+    (
+        "pkg:golang/github.com/klauspost/compress@v1.17.7",
+        "ARCHIVE_INVALID",
+    ),
 ];
 
 /// Packages that are not complete, and why.
-const PARTIAL: [(&str, &str); 1] = [("pkg:cargo/flate2@1.0.28", "UNSUPPORTED_FORMAT")];
+const PARTIAL: [(&str, &str); 2] = [
+    ("pkg:cargo/flate2@1.0.28", "UNSUPPORTED_FORMAT"),
+    ("pkg:maven/junit/junit@4.13.2", "IDENTITY_UNKNOWN"),
+];
+
+/// Stands for the package URL of a package that does not say what it is called: its answer must say so.
+const UNNAMED: &str = "-";
 
 /// One line of the list.
 #[derive(Debug, Clone)]
@@ -103,7 +113,7 @@ fn real_packages_pass_and_name_themselves() {
             Ok(file) => {
                 let digest = hex::encode(Sha256::digest(std::fs::read(&file).unwrap()));
                 if digest != entry.sha256 {
-                    wrong.push(format!("{}: SHA-256 is {digest}", entry.purl));
+                    wrong.push(format!("{} {}: SHA-256 is {digest}", entry.name, entry.version));
                 }
                 packages.push(Package {
                     artifact_type: entry.kind.artifact_type(&file),
@@ -115,7 +125,7 @@ fn real_packages_pass_and_name_themselves() {
             }
             Err(why) => {
                 println!("MISSING {} {} {}: {why}", entry.kind, entry.name, entry.version);
-                missing.push(entry.purl);
+                missing.push(format!("{} {}", entry.name, entry.version));
             }
         }
     }
@@ -149,10 +159,11 @@ fn examine(packages: Vec<Package>) -> Vec<String> {
                     let Some(package) = queue.lock().unwrap().next() else {
                         break;
                     };
-                    let differences = differences(&adapter, &package);
                     let name = package.file.file_name().unwrap().to_string_lossy().into_owned();
-                    let lines = differences.into_iter().map(|d| format!("{name}: {d}"));
-                    wrong.lock().unwrap().extend(lines);
+                    for difference in differences(&adapter, &package) {
+                        println!("{name}: {difference}");
+                        wrong.lock().unwrap().push(format!("{name}: {difference}"));
+                    }
                 }
             });
         }
@@ -163,7 +174,10 @@ fn examine(packages: Vec<Package>) -> Vec<String> {
 fn differences(adapter: &TestAdapter, package: &Package) -> Vec<String> {
     let bytes = std::fs::read(&package.file).unwrap();
     let headers = [("x-assay-distribution", package.distribution)];
-    let reply = adapter.catalog(package.artifact_type, &bytes, &headers);
+    // A machine that is busy with other things is no fault of the package.
+    let reply = std::iter::repeat_with(|| adapter.catalog(package.artifact_type, &bytes, &headers))
+        .find(|reply| reply.status != 429)
+        .unwrap();
     let refused = expected(&REFUSED, package);
     if reply.status != 200 {
         if refused == Some(reply.code().as_str()) {
@@ -181,6 +195,18 @@ fn differences(adapter: &TestAdapter, package: &Package) -> Vec<String> {
     let document: Value = serde_json::from_slice(&document).unwrap();
     let ours = purls(&document);
     let mut wrong = Vec::new();
+    let reasons = catalog["summary"]["partialReasons"].as_array().unwrap();
+    let codes: Vec<&str> = reasons
+        .iter()
+        .filter_map(|reason| reason["code"].as_str())
+        .collect();
+    if package.purl == UNNAMED {
+        // The bare cataloguer takes the name of the file, which no client sends.
+        if !codes.contains(&"IDENTITY_UNKNOWN") {
+            wrong.push(format!("silent about its name: {reasons:?}"));
+        }
+        return wrong;
+    }
     match ours.iter().find(|purl| bare(purl) == package.purl) {
         None => wrong.push(format!("no {} among {ours:?}", package.purl)),
         Some(purl) => {
@@ -191,11 +217,6 @@ fn differences(adapter: &TestAdapter, package: &Package) -> Vec<String> {
             }
         }
     }
-    let reasons = catalog["summary"]["partialReasons"].as_array().unwrap();
-    let codes: Vec<&str> = reasons
-        .iter()
-        .filter_map(|reason| reason["code"].as_str())
-        .collect();
     if codes != Vec::from_iter(expected(&PARTIAL, package)) {
         wrong.push(format!("not as complete as it should be: {reasons:?}"));
     }
@@ -203,7 +224,7 @@ fn differences(adapter: &TestAdapter, package: &Package) -> Vec<String> {
     let lost: Vec<String> = purls(&bare_cataloguer(&package.file))
         .iter()
         .map(|purl| bare(purl))
-        .filter(|purl| !ours.contains(purl))
+        .filter(|purl| !is_among(purl, &ours))
         .collect();
     if !lost.is_empty() {
         wrong.push(format!("the bare cataloguer finds {lost:?}"));
@@ -244,7 +265,19 @@ fn purls(document: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// A package URL without qualifiers.
+/// Whether a package is there, perhaps in the namespace of its distribution, which the bare cataloguer does not know.
+fn is_among(purl: &str, ours: &BTreeSet<String>) -> bool {
+    let is_in_distribution = |kind: &str| {
+        purl.strip_prefix(kind).is_some_and(|package| {
+            let end = format!("/{package}");
+            ours.iter()
+                .any(|own| own.starts_with(kind) && own.ends_with(&end))
+        })
+    };
+    ours.contains(purl) || is_in_distribution("pkg:deb/") || is_in_distribution("pkg:rpm/")
+}
+
+/// A package URL without qualifiers, and with the colon of an epoch as it is.
 fn bare(purl: &str) -> String {
-    purl.split(['?', '#']).next().unwrap_or(purl).to_owned()
+    purl.split(['?', '#']).next().unwrap_or(purl).replace("%3A", ":")
 }

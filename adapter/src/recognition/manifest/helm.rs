@@ -106,17 +106,19 @@ mod tests {
             let got = chart_images(text.as_bytes()).unwrap_or_default();
             assert_eq!(got.iter().map(String::as_str).collect::<Vec<_>>(), want, "{text}");
         }
-        let many: String = (0..1000).map(|n| format!("a{n}image: x:{n}\n")).collect();
+        let many = (0..1000)
+            .map(|n| format!("a{n}image: x:{n}"))
+            .collect::<Vec<_>>()
+            .join("\n");
         assert_eq!(
             chart_images(many.as_bytes()).unwrap().len(),
             super::MAX_CHART_IMAGES
         );
-        let bomb = format!(
-            "a0: &a0 [x,x,x,x,x,x,x,x]\n{}",
-            (1..40)
-                .map(|n| format!("a{n}: &a{n} [{}]\n", format!("*a{},", n - 1).repeat(9)))
-                .collect::<String>()
-        );
+        let lines = (1..40).map(|n| format!("a{n}: &a{n} [{}]", format!("*a{},", n - 1).repeat(9)));
+        let bomb = std::iter::once("a0: &a0 [x,x,x,x,x,x,x,x]".to_owned())
+            .chain(lines)
+            .collect::<Vec<_>>()
+            .join("\n");
         assert!(
             chart_images(bomb.as_bytes()).is_err(),
             "aliases of aliases are refused"

@@ -458,7 +458,8 @@ impl Record {
     /// What the entry is; `None` for a device, FIFO or socket.
     ///
     /// Old archivers leave type bits behind that are no type, such as the 0o177777 of directories in many old JARs.
-    /// Such bits say nothing; then the name or the DOS attribute tells a directory.
+    /// Such bits say nothing; then the name tells a directory, and the DOS attribute where the host has no other: a
+    /// file must not vanish from view because of a bit that other readers do not look at.
     pub(super) fn kind(&self, names_directory: bool) -> Option<Kind> {
         match self.unix_mode().unwrap_or(0) & S_IFMT {
             0o010_000 | 0o020_000 | 0o060_000 | 0o140_000 => None,
@@ -466,9 +467,14 @@ impl Record {
             0o040_000 => Some(Kind::Directory),
             _ if names_directory => Some(Kind::Directory),
             0o100_000 => Some(Kind::File),
-            _ if self.attributes & DOS_DIRECTORY != 0 => Some(Kind::Directory),
+            _ if self.has_dos_host() && self.attributes & DOS_DIRECTORY != 0 => Some(Kind::Directory),
             _ => Some(Kind::File),
         }
+    }
+
+    /// Made on FAT, NTFS or VFAT.
+    fn has_dos_host(&self) -> bool {
+        matches!(self.made_by >> 8, 0 | 11 | 14)
     }
 
     /// Unix mode, if the entry was made on a system that has one.
@@ -500,10 +506,10 @@ mod tests {
         const DOS: u16 = 0;
         for (made_by, mode, dos, slash, want) in [
             (UNIX, 0o177_777, 0x10, true, Some(Kind::Directory)),
-            (UNIX, 0o177_777, 0x10, false, Some(Kind::Directory)),
+            (UNIX, 0o177_777, 0x10, false, Some(Kind::File)),
             (UNIX, 0o177_777, 0, true, Some(Kind::Directory)),
             (UNIX, 0o177_777, 0, false, Some(Kind::File)),
-            (UNIX, 0o000_644, 0x10, false, Some(Kind::Directory)),
+            (UNIX, 0o000_644, 0x10, false, Some(Kind::File)),
             (UNIX, 0o000_644, 0, false, Some(Kind::File)),
             (UNIX, 0o100_644, 0x10, false, Some(Kind::File)),
             (UNIX, 0o100_755, 0, true, Some(Kind::Directory)),

@@ -1,7 +1,7 @@
 //! Folders of files that real tools pack.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
 /// What is in a folder.
@@ -66,7 +66,6 @@ impl Tree {
             }
             Self::Sparse => {
                 let file = fs::File::create(root.join("disk.img")).unwrap();
-                use std::os::unix::fs::FileExt as _;
                 for at in [0, 300_000, 900_000] {
                     file.write_all_at(&noise(5000), at).unwrap();
                 }
@@ -85,10 +84,10 @@ impl Tree {
                 }
             }
             Self::Large => {
-                let lines: String = (0..60_000)
+                let lines: Vec<_> = (0..60_000)
                     .map(|number| format!("line {number} of a log\n"))
                     .collect();
-                write(root, "text.log", lines.as_bytes());
+                write(root, "text.log", lines.concat().as_bytes());
                 write(root, "noise.bin", &noise(300_000));
             }
         }

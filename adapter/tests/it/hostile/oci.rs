@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 #[test]
 fn every_image_gets_exactly_its_verdict() {
-    let adapter = Setup::real().start();
+    let adapter = Setup::real()
+        .with("oci_plain_http_registries", "127.0.0.1")
+        .start();
     adapter.wait_ready();
     let wrong = differences(images(), |case: ImageCase| wrong_with(&adapter, &case));
     assert_none(&wrong);

@@ -186,6 +186,9 @@ pub struct CatalogSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "generate", schemars(length(max = 256)))]
     pub missing_platforms: Option<Vec<String>>,
+    /// OCI: what the index refers to beside images, and how often: `attestation`, `helm-chart` or `artifact`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub companions: BTreeMap<String, u64>,
 }
 
 /// One reason why a result is not complete.
@@ -232,4 +235,6 @@ pub enum PartialCode {
     UnsupportedFormat,
     /// A platform was not available.
     PlatformMissing,
+    /// A layer that registries need not have was not there.
+    LayerMissing,
 }

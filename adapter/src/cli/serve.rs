@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::config::{Config, Resolved};
 use crate::http::server;
 use crate::operation::status;
+use crate::problem::error_chain;
 use crate::telemetry;
 use nix::sys::resource::{Resource, setrlimit};
 use std::io;
@@ -35,6 +36,10 @@ pub fn main(config: Config, resolved: &Resolved) -> ExitCode {
         Ok(started) => started,
         Err(code) => return code,
     };
+    if let Err(error) = app.registries.trust() {
+        tracing::error!(cause = error_chain(&error), "oci_ca_file cannot be used");
+        return ExitCode::from(EXIT_USAGE);
+    }
     match runtime.block_on(run(Arc::new(app))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),

@@ -39,16 +39,15 @@ impl AddressPolicy {
 /// The IPv4 address that traffic to this IPv6 address ends at: mapped, compatible, or translated by NAT64.
 fn embedded_v4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(address) = address else { return None };
-    let [a, b, c, d, e, f, high, low] = address.segments();
-    let is_nat64 = [a, b, c, d, e, f] == [0x64, 0xff9b, 0, 0, 0, 0];
-    let is_compatible =
-        [a, b, c, d, e, f] == [0; 6] && address != Ipv6Addr::LOCALHOST && !address.is_unspecified();
-    if is_nat64 || is_compatible {
-        let [h1, h2] = high.to_be_bytes();
-        let [l1, l2] = low.to_be_bytes();
-        return Some(Ipv4Addr::new(h1, h2, l1, l2));
+    let is_plain_v6 = address == Ipv6Addr::LOCALHOST || address.is_unspecified();
+    match address.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] if !is_plain_v6 => {
+            let [first, second] = high.to_be_bytes();
+            let [third, fourth] = low.to_be_bytes();
+            Some(Ipv4Addr::new(first, second, third, fourth))
+        }
+        _ => address.to_ipv4_mapped(),
     }
-    address.to_ipv4_mapped()
 }
 
 #[cfg(test)]

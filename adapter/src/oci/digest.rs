@@ -1,5 +1,6 @@
 //! The digests that name content.
 
+use sha2::{Digest as _, Sha256};
 use std::fmt;
 
 const PREFIX: &str = "sha256:";
@@ -18,6 +19,11 @@ impl Digest {
                 .bytes()
                 .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         is_digest.then(|| Self(text.to_owned()))
+    }
+
+    /// The digest of this content.
+    pub fn of(content: &[u8]) -> Self {
+        Self(format!("{PREFIX}{}", hex::encode(Sha256::digest(content))))
     }
 
     /// With its algorithm.

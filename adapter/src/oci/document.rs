@@ -6,6 +6,8 @@ use super::strict;
 use oci_spec::image::{Descriptor, ImageIndex, ImageManifest};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Media types of the documents that a registry is asked for.
@@ -40,12 +42,10 @@ const LAYERS: &[&str] = &[
     "application/vnd.docker.image.rootfs.diff.tar+zstd",
 ];
 
-/// Layers that registries need not have: their content is somebody else's to give.
+/// Layers that registries need not have: their content is somebody else's to give. Those that the cataloguer reads.
 const FOREIGN_LAYERS: &[&str] = &[
     "application/vnd.oci.image.layer.nondistributable.v1.tar",
     "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
-    "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
-    "application/vnd.docker.image.rootfs.foreign.diff.tar",
     "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
 ];
 
@@ -151,6 +151,17 @@ pub enum Kind {
     HelmChart,
     /// Any other artifact.
     Artifact,
+}
+
+impl Kind {
+    /// Its name in a summary.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Attestation => "attestation",
+            Self::HelmChart => "helm-chart",
+            Self::Artifact => "artifact",
+        }
+    }
 }
 
 impl fmt::Display for Kind {
@@ -368,6 +379,37 @@ pub fn read_config(document: &[u8], layers: usize) -> Result<Platform, DocumentE
         return Err(DocumentError::Digest);
     }
     Ok(platform)
+}
+
+/// The same image without the layers at these positions, for a cataloguer that would fail on what is not there:
+/// manifest and config.
+///
+/// # Errors
+/// [`DocumentError::Json`] for documents that were not read before.
+pub fn without_layers(
+    manifest: &[u8],
+    config: &[u8],
+    positions: &BTreeSet<usize>,
+) -> Result<(Vec<u8>, Vec<u8>), DocumentError> {
+    let remove = |list: Option<&mut Value>| {
+        if let Some(Value::Array(items)) = list {
+            let mut position = 0;
+            items.retain(|_| {
+                position += 1;
+                !positions.contains(&(position - 1))
+            });
+        }
+    };
+    let mut config: Value = serde_json::from_slice(config)?;
+    remove(config.pointer_mut("/rootfs/diff_ids"));
+    let config = config.to_string().into_bytes();
+    let mut manifest: Value = serde_json::from_slice(manifest)?;
+    remove(manifest.pointer_mut("/layers"));
+    if let Some(described) = manifest.pointer_mut("/config").and_then(Value::as_object_mut) {
+        described.insert("digest".to_owned(), Digest::of(&config).as_str().into());
+        described.insert("size".to_owned(), config.len().into());
+    }
+    Ok((manifest.to_string().into_bytes(), config))
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
-use super::{Document, DocumentError, EntryKind, Kind, LayerKind, media, read, read_config};
+use super::{
+    Digest, Document, DocumentError, EntryKind, Kind, LayerKind, media, read, read_config, without_layers,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -248,6 +250,29 @@ fn a_config_gives_its_platform_and_has_to_describe_each_layer() {
     ] {
         assert!(read(&bad, layers).is_err(), "{bad} {layers}");
     }
+}
+
+#[test]
+fn an_image_can_do_without_some_of_its_layers() {
+    let layers = ['2', '3', '4'].map(|digit| descriptor(GZIP, digit));
+    let manifest = changed(manifest(), "layers", json!(layers));
+    let ids = ['a', 'b', 'c'].map(digest);
+    let config = changed(config(), "rootfs", json!({ "type": "layers", "diff_ids": ids }));
+    let (manifest, config) = without_layers(
+        manifest.to_string().as_bytes(),
+        config.to_string().as_bytes(),
+        &[0, 2].into(),
+    )
+    .unwrap();
+    let Document::Image(image) = read(&manifest, None).unwrap() else {
+        panic!("no image");
+    };
+    assert_eq!(image.layers.len(), 1);
+    assert_eq!(image.layers[0].blob.digest.as_str(), digest('3'));
+    assert_eq!(image.config.digest, Digest::of(&config));
+    assert_eq!(image.config.size, config.len() as u64);
+    assert!(read_config(&config, 1).is_ok());
+    assert!(String::from_utf8(config).unwrap().contains(&digest('b')));
 }
 
 proptest! {

@@ -1,6 +1,7 @@
 //! The layers of a run: fetched a few at a time, inspected in the order of their images while the next ones arrive.
 
-use super::document::Blob;
+use super::digest::Digest;
+use super::document::{Layer, LayerKind};
 use super::error::OciError;
 use super::layout::Store;
 use super::registry::Registry;
@@ -9,6 +10,7 @@ use crate::archive::{
 };
 use crate::run::RunContext;
 use futures_util::stream::{self, StreamExt as _};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -25,22 +27,32 @@ pub(super) struct Gate {
     pub(super) run: RunContext,
 }
 
+/// What came of the layers.
+#[derive(Debug, Clone)]
+pub(super) struct Taken {
+    /// What the gate saw in all of them together.
+    pub(super) inspection: Inspection,
+    /// Foreign layers that the registry does not have.
+    pub(super) absent: HashSet<Digest>,
+}
+
 /// Fetches distinct layers into the store and inspects all of them under one budget.
 pub(super) async fn take(
     registry: &Registry,
     store: &Store,
-    layers: &[&Blob],
-    fetches: usize,
+    layers: &[&Layer],
+    parallel: usize,
     gate: Gate,
-) -> Result<Inspection, OciError> {
+) -> Result<Taken, OciError> {
     let total = layers
         .iter()
-        .fold(0u64, |sum, layer| sum.saturating_add(layer.size));
+        .fold(0u64, |sum, layer| sum.saturating_add(layer.blob.size));
+    let mut absent = HashSet::new();
     let (to_gate, fetched) = mpsc::channel::<(File, u64)>(AHEAD);
     let gate = tokio::task::spawn_blocking(move || inspect_all(fetched, total, &gate));
     let fetching: Vec<_> = layers.iter().map(|layer| fetch(registry, store, layer)).collect();
     // Results come in the order of the layers, so which failure is reported does not depend on the network.
-    let mut arriving = stream::iter(fetching).buffered(fetches.max(1));
+    let mut arriving = stream::iter(fetching).buffered(parallel.max(1));
     let failure = loop {
         let next = tokio::select! {
             () = to_gate.closed() => break None,
@@ -49,7 +61,10 @@ pub(super) async fn take(
         match next {
             None => break None,
             Some(Err(error)) => break Some(error),
-            Some(Ok(layer)) => {
+            Some(Ok(Err(digest))) => {
+                absent.insert(digest);
+            }
+            Some(Ok(Ok(layer))) => {
                 if to_gate.send(layer).await.is_err() {
                     break None;
                 }
@@ -62,17 +77,25 @@ pub(super) async fn take(
         .map_err(|error| OciError::Store(io::Error::other(error)))?;
     // What the gate has seen comes before what failed to arrive.
     match (inspected, failure) {
-        (Ok(_), Some(failure)) => Err(failure),
-        (inspected, _) => inspected,
+        (Ok(_), Some(failure)) | (Err(failure), _) => Err(failure),
+        (Ok(inspection), None) => Ok(Taken { inspection, absent }),
     }
 }
 
-async fn fetch(registry: &Registry, store: &Store, layer: &Blob) -> Result<(File, u64), OciError> {
-    let file = store.begin(&layer.digest).map_err(OciError::Store)?;
+/// The layer's content and size, or the digest of a layer that nobody has to have.
+type Fetched = Result<(File, u64), Digest>;
+
+async fn fetch(registry: &Registry, store: &Store, layer: &Layer) -> Result<Fetched, OciError> {
+    let Layer { blob, kind } = layer;
+    let file = store.begin(&blob.digest).map_err(OciError::Store)?;
     let reader = file.try_clone().map_err(OciError::Store)?;
-    registry.store(layer, file).await?;
-    store.finish(&layer.digest).map_err(OciError::Store)?;
-    Ok((reader, layer.size))
+    match registry.store(blob, file).await {
+        // Its descriptor may say where else it is. That is never asked: it could be anywhere.
+        Err(OciError::Missing { .. }) if *kind == LayerKind::Foreign => return Ok(Err(blob.digest.clone())),
+        other => other?,
+    }
+    store.finish(&blob.digest).map_err(OciError::Store)?;
+    Ok(Ok((reader, blob.size)))
 }
 
 fn inspect_all(

@@ -61,6 +61,14 @@ impl Store {
         fs::write(self.blobs.join(digest.hex()), content)
     }
 
+    /// Verified content; a manifest or a config, which are small.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn get(&self, digest: &Digest) -> io::Result<Vec<u8>> {
+        fs::read(self.blobs.join(digest.hex()))
+    }
+
     /// Writes a layout with this image alone into `directory`. Its blobs are the store's, under a second name.
     ///
     /// # Errors

@@ -27,7 +27,6 @@ use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret as _, SecretString};
-use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::future::Future;
 use std::io;
@@ -292,7 +291,7 @@ impl Registry {
 }
 
 fn verify(document: &[u8], digest: &Digest, what: &str) -> Result<(), OciError> {
-    if hex::encode(Sha256::digest(document)) == digest.hex() {
+    if Digest::of(document) == *digest {
         return Ok(());
     }
     Err(OciError::DigestMismatch {

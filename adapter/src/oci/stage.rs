@@ -1,7 +1,7 @@
 //! From a digest to images that can be catalogued: manifest, selection, configs, layers.
 
 use super::digest::Digest;
-use super::document::{self, Blob, Document, EntryKind, Image, IndexEntry, Kind, LayerKind, media};
+use super::document::{self, Blob, Document, EntryKind, Image, IndexEntry, Kind, Layer, LayerKind, media};
 use super::error::OciError;
 use super::layers::{self, Gate};
 use super::layout::Store;
@@ -13,7 +13,7 @@ use crate::archive::{GateLimits, Inspection};
 use crate::run::RunContext;
 use assay_schemas::ResourceLimits;
 use assay_schemas::oci::MAX_PLATFORMS;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 /// Most platforms that are named as missing; the contract's bound of that list.
@@ -41,21 +41,48 @@ pub struct StagedImage {
     pub requested: Platform,
     /// As the config has it.
     pub platform: Platform,
-    /// The manifest; it and everything that it refers to is in the store.
+    /// The manifest; it and everything that it refers to is in the store, but for absent layers.
     pub manifest: Blob,
     image: Image,
+    /// Positions of foreign layers that the registry does not have.
+    absent: BTreeSet<usize>,
 }
 
 impl StagedImage {
-    /// Writes its layout into `directory`.
+    /// What the cataloguer sees of it: the same for two images that differ in their configs only.
+    pub fn content(&self) -> (String, Vec<Digest>) {
+        let layers = self.image.layers.iter().map(|layer| layer.blob.digest.clone());
+        (self.platform.os().to_owned(), layers.collect())
+    }
+
+    /// Layers that are not there, and that nobody has to have.
+    pub fn absent_layers(&self) -> usize {
+        self.absent.len()
+    }
+
+    /// Writes its layout into `directory`. An image with absent layers is laid out without them.
     ///
     /// # Errors
     /// [`OciError::Store`].
     pub fn lay_out(&self, store: &Store, directory: &Path) -> Result<(), OciError> {
-        let layers = self.image.layers.iter().map(|layer| &layer.blob.digest);
-        let blobs = std::iter::once(&self.image.config.digest).chain(layers);
+        let mut manifest = self.manifest.clone();
+        let mut config = self.image.config.digest.clone();
+        if !self.absent.is_empty() {
+            let read = |digest: &Digest| store.get(digest).map_err(OciError::Store);
+            let (rewritten, rewritten_config) =
+                document::without_layers(&read(&manifest.digest)?, &read(&config)?, &self.absent)
+                    .map_err(OciError::Manifest)?;
+            config = Digest::of(&rewritten_config);
+            manifest.digest = Digest::of(&rewritten);
+            manifest.size = u64::try_from(rewritten.len()).unwrap_or(u64::MAX);
+            store.put(&config, &rewritten_config).map_err(OciError::Store)?;
+            store.put(&manifest.digest, &rewritten).map_err(OciError::Store)?;
+        }
+        let layers = self.image.layers.iter().enumerate();
+        let present = layers.filter(|(position, _)| !self.absent.contains(position));
+        let digests = std::iter::once(&config).chain(present.map(|(_, layer)| &layer.blob.digest));
         store
-            .lay_out(directory, &self.manifest, &self.platform, blobs)
+            .lay_out(directory, &manifest, &self.platform, digests)
             .map_err(OciError::Store)
     }
 }
@@ -98,7 +125,7 @@ pub async fn stage(
     };
     let (document, blob) = reading.root(order.root).await?;
     let is_index = matches!(document, Document::Index(_));
-    let (images, missing) = match document {
+    let (mut images, missing) = match document {
         Document::Other(kind) => return Err(OciError::NotAnImage(kind)),
         Document::Image(image) => {
             let platform = reading.config_of(&image).await?;
@@ -117,21 +144,28 @@ pub async fn stage(
     }
     let layers = distinct_layers(&images)?;
     for layer in &layers {
-        reading.meter.check_blob(layer.size)?;
-        reading.meter.charge_bytes(layer.size)?;
+        reading.meter.check_blob(layer.blob.size)?;
+        reading.meter.charge_bytes(layer.blob.size)?;
     }
     let gate = Gate {
         limits: order.gate,
         scratch: scratch.to_owned(),
         run: run.clone(),
     };
-    let inspection = layers::take(registry, store, &layers, order.parallel_fetches, gate).await?;
+    let taken = layers::take(registry, store, &layers, order.parallel_fetches, gate).await?;
+    for image in &mut images {
+        let layers = image.image.layers.iter().enumerate();
+        image.absent = layers
+            .filter(|(_, layer)| taken.absent.contains(&layer.blob.digest))
+            .map(|(position, _)| position)
+            .collect();
+    }
     Ok(Staged {
         missing,
         is_index,
         companions: reading.companions,
         bytes: reading.meter.bytes(),
-        inspection,
+        inspection: taken.inspection,
         images,
     })
 }
@@ -153,6 +187,7 @@ fn single(image: &Image, platform: &Platform, blob: &Blob, selection: &Selection
         platform: platform.clone(),
         manifest: blob.clone(),
         image: image.clone(),
+        absent: BTreeSet::new(),
     };
     (
         found.into_iter().map(staged).collect(),
@@ -161,7 +196,7 @@ fn single(image: &Image, platform: &Platform, blob: &Blob, selection: &Selection
 }
 
 /// The layers of all images, each once, from the base upwards.
-fn distinct_layers(images: &[StagedImage]) -> Result<Vec<&Blob>, OciError> {
+fn distinct_layers(images: &[StagedImage]) -> Result<Vec<&Layer>, OciError> {
     let mut seen = HashSet::new();
     let mut layers = Vec::new();
     for layer in images.iter().flat_map(|image| &image.image.layers) {
@@ -169,7 +204,7 @@ fn distinct_layers(images: &[StagedImage]) -> Result<Vec<&Blob>, OciError> {
             return Err(OciError::layer_type(&layer.blob.media_type));
         }
         if seen.insert(&layer.blob.digest) {
-            layers.push(&layer.blob);
+            layers.push(layer);
         }
     }
     Ok(layers)
@@ -295,6 +330,7 @@ impl Reading<'_> {
                     platform,
                     manifest: entry.blob.clone(),
                     image,
+                    absent: BTreeSet::new(),
                 });
             }
         }
@@ -317,6 +353,7 @@ impl Reading<'_> {
                     platform,
                     manifest: entry.blob.clone(),
                     image,
+                    absent: BTreeSet::new(),
                 }));
             }
         }

@@ -269,6 +269,7 @@ fn respond(
             conda_subdir: conda.map(|c| c.subdir.clone()),
             scanned_platforms: None,
             missing_platforms: None,
+            companions: BTreeMap::new(),
         },
         components: projection.components,
     })

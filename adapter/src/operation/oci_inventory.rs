@@ -17,8 +17,11 @@ use crate::workspace::Workspace;
 use assay_schemas::catalog::{CatalogSummary, PartialCode, PartialReason};
 use assay_schemas::version::{ADAPTER_NAME, ADAPTER_VERSION, CATALOG_ENGINE};
 use assay_schemas::{CatalogResponse, Code, Document, ResourceLimits};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
+
+/// Most reasons that name platforms.
+const MAX_REASONS: usize = 64;
 
 /// What the cataloguer said about one image.
 struct Cataloged {
@@ -43,31 +46,27 @@ pub(super) async fn take(
 ) -> Result<CatalogResponse, Problem> {
     let versions = app.scanner.engines.versions(run).await?;
     let cap = u64::try_from(app.config.ceiling.max_output_bytes).unwrap_or(0);
-    let mut of_digest: BTreeMap<&Digest, usize> = BTreeMap::new();
+    // Platforms that differ in their configs only are catalogued once.
+    let mut known = HashMap::new();
+    let mut platforms: Vec<(String, usize)> = Vec::new();
     let mut cataloged: Vec<Cataloged> = Vec::new();
     let mut total: u64 = 0;
     for image in &staged.images {
-        if of_digest.contains_key(&image.manifest.digest) {
+        let next = cataloged.len();
+        let index = *known.entry(image.content()).or_insert(next);
+        platforms.push((image.requested.to_string(), index));
+        if index < next {
             continue;
         }
-        let name = format!("platform-{}", cataloged.len());
+        let name = format!("platform-{index}");
         let output = catalog(app, workspace, store, &name, image, limits, run).await?;
         let done = normalize(output, image, &versions.syft).await?;
         total = total.saturating_add(done.document.len() as u64);
         check_output(total, cap)?;
-        of_digest.insert(&image.manifest.digest, cataloged.len());
         cataloged.push(done);
     }
 
     let started = Instant::now();
-    let platforms: Vec<(String, usize)> = staged
-        .images
-        .iter()
-        .filter_map(|image| {
-            let index = *of_digest.get(&image.manifest.digest)?;
-            Some((image.requested.to_string(), index))
-        })
-        .collect();
     let (cataloged, document, spec_version, projection) = in_background(move || {
         let documents: Vec<PlatformSbom<'_>> = platforms
             .iter()
@@ -257,6 +256,11 @@ fn respond(
                     .map(|image| image.requested.to_string())
                     .collect(),
             ),
+            companions: staged
+                .companions
+                .iter()
+                .map(|(kind, count)| (kind.as_str().to_owned(), *count))
+                .collect(),
             missing_platforms: Some(staged.missing.iter().map(ToString::to_string).collect()),
             ..CatalogSummary::default()
         },
@@ -264,14 +268,23 @@ fn respond(
     }
 }
 
-/// One reason for each platform that is not there.
+/// One reason for each platform that is not there, and for each that is not all there.
 pub(super) fn missing_reasons(staged: &Staged) -> Vec<PartialReason> {
-    staged
-        .missing
+    let platforms = staged.missing.iter().map(|platform| PartialReason {
+        code: PartialCode::PlatformMissing,
+        detail: format!("{platform} is not available"),
+    });
+    let layers = staged
+        .images
         .iter()
-        .map(|platform| PartialReason {
-            code: PartialCode::PlatformMissing,
-            detail: format!("{platform} is not available"),
-        })
-        .collect()
+        .filter(|image| image.absent_layers() > 0)
+        .map(|image| PartialReason {
+            code: PartialCode::LayerMissing,
+            detail: format!(
+                "the registry lacks {} foreign layers of {}",
+                image.absent_layers(),
+                image.requested
+            ),
+        });
+    platforms.chain(layers).take(MAX_REASONS).collect()
 }

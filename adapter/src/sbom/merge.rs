@@ -10,7 +10,7 @@ use assay_schemas::Code;
 use assay_schemas::oci::MAX_PLATFORMS;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Property that names the platforms in which a component was found, separated by commas.
 pub const PLATFORMS: &str = "kkrepo:oci:platforms";
@@ -177,7 +177,7 @@ fn dependencies(roots: &[(&str, Object<'_>)]) -> String {
     struct Dependency<'d> {
         reference: &'d RawValue,
         on: Vec<&'d str>,
-        seen: HashMap<&'d str, ()>,
+        seen: HashSet<&'d str>,
     }
     let mut found: Vec<Dependency<'_>> = Vec::new();
     let mut at: HashMap<String, usize> = HashMap::new();
@@ -192,14 +192,14 @@ fn dependencies(roots: &[(&str, Object<'_>)]) -> String {
                 found.push(Dependency {
                     reference,
                     on: Vec::new(),
-                    seen: HashMap::new(),
+                    seen: HashSet::new(),
                 });
             }
             let Some(dependency) = found.get_mut(index) else {
                 continue;
             };
             for on in fields.items("dependsOn") {
-                if dependency.seen.insert(on.get(), ()).is_none() {
+                if dependency.seen.insert(on.get()) {
                     dependency.on.push(on.get());
                 }
             }

@@ -98,7 +98,7 @@ fn a_registry_that_stalls_ends_in_a_timeout() {
             assert_code(&format!("{fault:?} at {place}"), &reply, Code::Timeout);
             let took = started.elapsed();
             assert!(
-                (1.0..3.0).contains(&took.as_secs_f64()),
+                (1.0..6.0).contains(&took.as_secs_f64()),
                 "{fault:?} at {place}: {took:?}"
             );
             assert!(stage.adapter.run_directories().is_empty());
@@ -202,7 +202,7 @@ fn bodies_longer_than_their_descriptor_are_cut_off() {
         let started = Instant::now();
         assert_code(place, &stage.send(), Code::OciBlobSizeMismatch);
         assert!(
-            started.elapsed() < Duration::from_secs(5),
+            started.elapsed() < Duration::from_secs(15),
             "{:?}",
             started.elapsed()
         );

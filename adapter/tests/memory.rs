@@ -258,7 +258,11 @@ fn no_header_makes_the_gate_hold_more_than_its_cap() {
         ),
         ("rpm index", rpm(u32::MAX, 16), Err(Code::RpmInvalid)),
         ("rpm store", rpm(1, u32::MAX), Err(Code::RpmInvalid)),
-        ("rpm store, cut off", rpm(1, 32 << 20), Err(Code::ArchiveExpansionRatio)),
+        (
+            "rpm store, cut off",
+            rpm(1, 32 << 20),
+            Err(Code::ArchiveExpansionRatio),
+        ),
         (
             "zip count",
             [zip(["a".to_owned()].into_iter()), zip_end(1 << 40, 0, 0)].concat(),
@@ -321,7 +325,9 @@ fn no_header_makes_the_gate_hold_more_than_its_cap() {
         let peak = MEMORY.peak_usage().saturating_sub(before);
         let grown = resident_peak_kib().saturating_sub(resident);
         if found != expected || peak >= CAP || grown >= WINDOW_KIB {
-            faults.push(format!("{name}: {found:?}, {peak} bytes at once, {grown} KiB resident"));
+            faults.push(format!(
+                "{name}: {found:?}, {peak} bytes at once, {grown} KiB resident"
+            ));
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");

@@ -161,15 +161,20 @@ impl Layout {
         let total = self.bytes.saturating_add(length);
         if file_bytes > self.limits.file_bytes || total > self.limits.total_bytes {
             self.refused += 1;
-            self.bytes = self.bytes.saturating_sub(writing.bytes);
-            self.files = self.files.saturating_sub(1);
-            std::fs::remove_file(&writing.path)?;
+            self.discard(writing)?;
             return Ok(false);
         }
         writing.file.write_all(bytes)?;
         writing.bytes = file_bytes;
         self.bytes = total;
         Ok(true)
+    }
+
+    /// Takes a file out again of which not all is there.
+    pub(super) fn discard(&mut self, writing: &Writing) -> io::Result<()> {
+        self.bytes = self.bytes.saturating_sub(writing.bytes);
+        self.files = self.files.saturating_sub(1);
+        std::fs::remove_file(&writing.path)
     }
 
     /// Writes a small file of our own making.

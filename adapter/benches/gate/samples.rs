@@ -22,34 +22,34 @@ pub(crate) struct Sample {
     pub(crate) packing: Packing,
     files: u32,
     file_bytes: usize,
+    /// Packages whose manifests lie among the files.
+    packages: u32,
 }
 
-/// 1 GiB of text in files of 64 KiB, and very many small files.
-pub(crate) const ALL: [Sample; 4] = [
+const fn sample(
+    name: &'static str,
+    packing: Packing,
+    files: u32,
+    file_bytes: usize,
+    packages: u32,
+) -> Sample {
     Sample {
-        name: "tar.gz",
-        packing: Packing::Gzip,
-        files: 16 << 10,
-        file_bytes: 64 << 10,
-    },
-    Sample {
-        name: "tar.zst",
-        packing: Packing::Zstd,
-        files: 16 << 10,
-        file_bytes: 64 << 10,
-    },
-    Sample {
-        name: "tar.xz",
-        packing: Packing::Xz,
-        files: 16 << 10,
-        file_bytes: 64 << 10,
-    },
-    Sample {
-        name: "zip",
-        packing: Packing::Zip,
-        files: 100_000,
-        file_bytes: 2 << 10,
-    },
+        name,
+        packing,
+        files,
+        file_bytes,
+        packages,
+    }
+}
+
+/// 1 GiB of text in files of 64 KiB, very many small files, and the two of which whole requests are measured.
+pub(crate) const ALL: [Sample; 6] = [
+    sample("tar.gz", Packing::Gzip, 16 << 10, 64 << 10, 0),
+    sample("tar.zst", Packing::Zstd, 16 << 10, 64 << 10, 0),
+    sample("tar.xz", Packing::Xz, 16 << 10, 64 << 10, 0),
+    sample("zip", Packing::Zip, 100_000, 2 << 10, 0),
+    sample("request.zip", Packing::Zip, 99_000, 1, 250),
+    sample("request.tar.gz", Packing::Gzip, 30_000, 10_000, 250),
 ];
 
 impl Sample {
@@ -89,6 +89,12 @@ impl Sample {
             header.set_mode(0o644);
             builder.append_data(&mut header, file_name(index), &text[..])?;
         }
+        for (name, content) in self.manifests() {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(u64::try_from(content.len()).unwrap_or_default());
+            header.set_mode(0o644);
+            builder.append_data(&mut header, name, content.as_bytes())?;
+        }
         builder.into_inner()
     }
 
@@ -101,7 +107,31 @@ impl Sample {
             writer.start_file(file_name(index), SimpleFileOptions::default())?;
             writer.write_all(&text)?;
         }
+        for (name, content) in self.manifests() {
+            writer.start_file(name, SimpleFileOptions::default())?;
+            writer.write_all(content.as_bytes())?;
+        }
         Ok(writer.finish()?)
+    }
+
+    /// Installed packages of three ecosystems.
+    fn manifests(&self) -> impl Iterator<Item = (String, String)> {
+        (0..self.packages).flat_map(|n| {
+            [
+                (
+                    format!("project/node_modules/left-pad-{n}/package.json"),
+                    format!(r#"{{"name":"left-pad-{n}","version":"1.3.{n}","license":"MIT"}}"#),
+                ),
+                (
+                    format!("project/site-packages/requests_{n}-2.19.{n}.dist-info/METADATA"),
+                    format!("Metadata-Version: 2.1\nName: requests-{n}\nVersion: 2.19.{n}\n\nText.\n"),
+                ),
+                (
+                    format!("project/crates/c{n}/Cargo.lock"),
+                    format!("version = 3\n\n[[package]]\nname = \"serde-{n}\"\nversion = \"1.0.{n}\"\nsource = \"registry+https://github.com/rust-lang/crates.io-index\"\n"),
+                ),
+            ]
+        })
     }
 }
 

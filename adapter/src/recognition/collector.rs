@@ -305,7 +305,11 @@ impl<'a> Collector<'a> {
         // What lies in a Java archive is opened there.
         let is_opened_inside =
             in_java || root_is_java || entry.within.is_empty() && entry.container == Container::Zip;
-        self.handed_on = is_opened_inside && interest::is_package(entry.path);
+        let is_package = match wanted {
+            Some(wanted) => wanted == Wanted::Package,
+            None => is_opened_inside && interest::is_package(entry.path),
+        };
+        self.handed_on = is_opened_inside && is_package;
         let is_of_no_use = match (wanted, head) {
             (None, _) => true,
             (Some(Wanted::IfExecutable), Some(head)) => !interest::is_executable(head),

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod figure;
+mod gate;
 mod load;
 mod overhead;
 mod processes;
@@ -45,6 +46,7 @@ pub(crate) enum Area {
 pub(crate) fn run(workspace: &Workspace, area: Area, json: Option<&Path>) -> Result<(), Error> {
     let figures = match area {
         Area::Adapter => adapter::measure(workspace)?,
+        Area::Gate => gate::measure(workspace)?,
         other => {
             let name = other
                 .to_possible_value()

@@ -131,7 +131,8 @@ pub(crate) fn timed(what: &mut impl FnMut() -> Result<(), Error>) -> Result<f64,
     Ok(start.elapsed().as_secs_f64() * 1000.0)
 }
 
-fn syft(bare: Bare<'_>, artifact: &Path) -> Result<(), Error> {
+/// Stock Syft on a file; its document is `syft.out` in the scratch directory.
+pub(super) fn syft(bare: Bare<'_>, artifact: &Path) -> Result<(), Error> {
     let mut command = engine(&bare.engines.syft, bare.scratch);
     command
         .arg("scan")

@@ -402,8 +402,8 @@ fn broken_and_unsafe_archives_among_files_pass_only_when_no_engine_gets_them() {
         for (keeps_all, expected) in [(false, Some(handed_on)), (true, kept)] {
             for wants_all in [false, true] {
                 let mut recorder = Recorder {
-                    keeps_all,
                     wants_all,
+                    keeps_all,
                     ..Recorder::default()
                 };
                 let found = run(&bytes, &LIMITS, Profile::Package, &mut recorder);

@@ -401,9 +401,16 @@ fn bytes_of_no_known_kind_are_opaque_but_laid_out() {
 
 #[test]
 fn what_syft_gets_as_it_is() {
-    let elf = b"\x7fELF and more";
-    // hint, container, around, path, content, whether Syft gets it
-    let cases: &[(Type, Container, &[&str], &str, &[u8], bool)] = &[
+    /// hint, container, around, path, content, whether Syft gets it
+    type Case = (
+        Type,
+        Container,
+        &'static [&'static str],
+        &'static str,
+        &'static [u8],
+        bool,
+    );
+    let cases: &[Case] = &[
         (
             Type::TarGz,
             Container::Tar,
@@ -436,7 +443,14 @@ fn what_syft_gets_as_it_is() {
             b"MZ and more",
             true,
         ),
-        (Type::TarGz, Container::Tar, &[], "a/bin/x", elf, true),
+        (
+            Type::TarGz,
+            Container::Tar,
+            &[],
+            "a/bin/x",
+            b"\x7fELF and more",
+            true,
+        ),
         (
             Type::TarGz,
             Container::Tar,

@@ -138,8 +138,18 @@ impl Stage {
                 Interest::Skip
             };
             let again = self.inspect(bytes, profile, &mut Listener::new(other));
-            // Of two faults either may be met first; but what passes has to pass for everybody.
-            assert_eq!(verdict.ok(), again.ok(), "the verdict depends on who listens");
+            // Of two faults either may be met first, and a broken archive may be given up sooner or later; but what
+            // passes has to pass for everybody.
+            assert_eq!(
+                verdict.is_ok(),
+                again.is_ok(),
+                "the verdict depends on who listens"
+            );
+            if let (Ok(one), Ok(other)) = (verdict, again)
+                && one.unopened == 0
+            {
+                assert_eq!(one, other, "what is counted depends on who listens");
+            }
         } else if sample % 16 < 6 {
             let step = usize::try_from(sample >> 8).unwrap_or(0) % 700 + 1;
             let mut listener = Listener::new(wants);
@@ -231,9 +241,8 @@ impl Stage {
                     identity.purl
                 );
             }
-            for link in escapes(layout) {
-                panic!("the layout leads outside at {}", link.display());
-            }
+            let links = escapes(layout);
+            assert!(links.is_empty(), "the layout leads outside at {links:?}");
         }
         format!("{recognised:?}")
     }

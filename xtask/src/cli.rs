@@ -81,7 +81,7 @@ enum Verb {
     },
     /// Fuzz the parsers of untrusted bytes; needs a nightly toolchain and cargo-fuzz.
     Fuzz {
-        /// One of adapter/fuzz/fuzz_targets; all of them, one after the other, when none is named.
+        /// One of `adapter/fuzz/fuzz_targets`; all of them, one after the other, when none is named.
         target: Option<String>,
         /// Executions of each target.
         #[arg(long, value_name = "N", default_value_t = 100_000)]

@@ -161,7 +161,7 @@ pub(super) fn zip(rng: &mut Rng, parts: &[Part]) -> Vec<u8> {
             fields(&mut out, &sums);
         }
         directory.extend_from_slice(b"PK\x01\x02");
-        fields(&mut directory, &[(3 << 8 | 20, 2)]);
+        fields(&mut directory, &[(0x314, 2)]);
         fields(&mut directory, &common);
         fields(&mut directory, &sums);
         fields(
@@ -239,9 +239,7 @@ fn pad(out: &mut Vec<u8>, to: usize, fill: u8) {
 /// A tar; long names, pax headers and sparse files by chance.
 pub(super) fn tar(rng: &mut Rng, parts: &[Part]) -> Vec<u8> {
     let mut out = Vec::new();
-    let magic: &[u8] = *rng
-        .choice([b"ustar\x0000".as_slice(), b"ustar  \0", b""].as_slice())
-        .unwrap_or(&b"ustar\x0000".as_slice());
+    let magic = pick(rng, &[b"ustar\x0000", b"ustar  \0", b""]);
     for part in parts {
         let meta = match rng.u8(..12) {
             0 => Some((b'L', [part.name.as_slice(), b"\0"].concat())),

@@ -10,10 +10,13 @@ use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::BTreeMap;
 
+/// A manifest parser that needs nothing else.
+type Parser = fn(&[u8]) -> Result<Coordinates, ManifestError>;
+
 /// All manifest parsers on the same bytes.
 pub(super) fn manifests(bytes: &[u8]) {
     bounded(|| {
-        let simple: [fn(&[u8]) -> Result<Coordinates, ManifestError>; 14] = [
+        let simple: [Parser; 14] = [
             manifest::npm,
             manifest::python,
             manifest::cargo,

@@ -138,20 +138,31 @@ impl Stage {
                 Interest::Skip
             };
             let again = self.inspect(bytes, profile, &mut Listener::new(other));
-            // Of two faults either may be met first; but what passes has to pass for everybody.
-            assert_eq!(verdict.ok(), again.ok(), "the verdict depends on who listens");
+            // Of two faults either may be met first, and a broken archive may be given up sooner or later; but what
+            // passes has to pass for everybody.
+            assert_eq!(
+                verdict.is_ok(),
+                again.is_ok(),
+                "the verdict depends on who listens"
+            );
+            if let (Ok(one), Ok(other)) = (verdict, again)
+                && one.unopened == 0
+            {
+                assert_eq!(one, other, "what is counted depends on who listens");
+            }
         } else if sample % 16 < 6 {
             let step = usize::try_from(sample >> 8).unwrap_or(0) % 700 + 1;
             let mut listener = Listener::new(wants);
             let again = self.inspect_arriving(bytes, step, profile, &mut listener);
+            let passes = verdict.is_ok();
             assert_eq!(
-                shown(&verdict),
-                shown(&again),
+                verdict.ok(),
+                again.ok(),
                 "the verdict depends on how the bytes arrive"
             );
-            assert_eq!(
-                heard,
-                listener.heard.finish(),
+            let heard_again = listener.heard.finish();
+            assert!(
+                !passes || heard == heard_again,
                 "the entries depend on how the bytes arrive"
             );
         }
@@ -230,9 +241,8 @@ impl Stage {
                     identity.purl
                 );
             }
-            for link in escapes(layout) {
-                panic!("the layout leads outside at {}", link.display());
-            }
+            let links = escapes(layout);
+            assert!(links.is_empty(), "the layout leads outside at {links:?}");
         }
         format!("{recognised:?}")
     }
@@ -399,12 +409,18 @@ impl EntrySink for Listener {
         let so_far = self.open.as_mut().expect("content of an entry that has begun");
         *so_far += count;
         assert!(*so_far <= LIMITS.max_single_file_bytes, "a file over its limit");
-        bytes.hash(&mut self.heard);
+        // By bytes alone: how they are cut into pieces is nobody's business.
+        self.heard.write(bytes);
         Ok(())
     }
 
     fn end(&mut self) -> io::Result<()> {
         self.open.take().expect("an end of an entry that has begun");
+        Ok(())
+    }
+
+    fn abandon(&mut self) -> io::Result<()> {
+        self.open = None;
         Ok(())
     }
 

@@ -64,7 +64,8 @@ pub enum Interest {
 /// Listens to the gate. The gate creates no file itself.
 ///
 /// For each file: `begin`, then for [`Interest::Content`] any number of `chunk` and one `end`. An archive inside the
-/// artifact is announced like any file; if it is opened, its entries follow after its own `end`.
+/// artifact is announced like any file; if it is opened, its entries follow after its own `end`. One that turns out to be
+/// broken, and may be, ends with `abandon`.
 pub trait EntrySink {
     /// A new entry. For anything but a file the answer has no effect.
     fn begin(&mut self, entry: &Entry<'_>) -> Interest;
@@ -88,6 +89,12 @@ pub trait EntrySink {
 
     /// The entry's content is complete and its checksum, where it has one, is right.
     fn end(&mut self) -> io::Result<()>;
+
+    /// The archive that was being read is given up: nothing more of it follows, and an entry whose content has begun
+    /// gets no `end`. What was announced before stays announced. Nothing to do for a sink that keeps no content.
+    fn abandon(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// The header of an RPM, before its payload's entries.
     fn rpm(&mut self, within: &[String], metadata: &rpm::PackageMetadata);

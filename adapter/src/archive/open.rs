@@ -79,7 +79,7 @@ impl Level<'_> {
         .and_then(|_| finish(self, format, name, &mut bounded));
         match opened {
             Err(error) if !outer_failed.get() => {
-                self.tolerate(name, is_handed_on, error)?;
+                self.tolerate(sink, name, is_handed_on, error)?;
                 self.drain(sink, name, Interest::Skip, &mut bounded, &mut |_| Ok(()))
             }
             other => other,
@@ -90,11 +90,17 @@ impl Level<'_> {
     /// that only looks like one, by its first bytes but not by its name, or one among the files of a package (its tests
     /// are full of broken archives) that no engine gets. What stands at the top of its container is a part of the package
     /// itself, such as a deb's `data.tar`, whoever reads it. Budgets hold for all of them.
-    fn tolerate(&self, name: &str, is_handed_on: bool, error: GateError) -> Result<(), GateError> {
+    fn tolerate(
+        &self,
+        sink: &mut dyn EntrySink,
+        name: &str,
+        is_handed_on: bool,
+        error: GateError,
+    ) -> Result<(), GateError> {
         let is_mere_file = name.contains('/') && !is_handed_on;
         if error.is_about_content() && (is_mere_file || !sniff::names_archive(name)) {
             self.gate.unopened.set(self.gate.unopened.get().saturating_add(1));
-            return Ok(());
+            return sink.abandon().map_err(GateError::Sink);
         }
         Err(error)
     }
@@ -163,7 +169,7 @@ impl Level<'_> {
         } else {
             Ok(())
         };
-        opened.or_else(|error| self.tolerate(name, is_handed_on, error))
+        opened.or_else(|error| self.tolerate(sink, name, is_handed_on, error))
     }
 }
 

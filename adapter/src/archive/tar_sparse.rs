@@ -114,7 +114,7 @@ fn leading_map(source: &mut dyn Source) -> Result<(Vec<(u64, u64)>, u64), MapErr
     loop {
         let block = take_block::<BLOCK>(source)?.ok_or("a sparse map that is cut off")?;
         text.extend_from_slice(&block);
-        lines += block.iter().filter(|&&byte| byte == b'\n').count();
+        lines += block.split(|&byte| byte == b'\n').count() - 1;
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         if length > META_RECORD_BYTES {
             return Err(MapError::Fault("a sparse map over its bound"));

@@ -75,6 +75,13 @@ impl EntrySink for Recorder {
         !self.keeps_all
     }
 
+    fn abandon(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.open) {
+            self.contents.pop();
+        }
+        Ok(())
+    }
+
     fn rpm(&mut self, _: &[String], metadata: &rpm::PackageMetadata) {
         self.rpms.push(metadata.get_name().unwrap().to_owned());
     }

@@ -1,10 +1,13 @@
 //! Both engines as the operations see them: one catalog is one process, one match is one process, and everything that
 //! does not change is learnt once.
 
-use super::cage::{Force, Limits, Mode, Sandbox, probe};
+mod launch;
+
+use self::launch::{Reach, write};
+use super::cage::{Force, Mode, probe};
 use super::error::EngineError;
 use super::grype::{self, DatabasePolicy};
-use super::process::{self, EngineCommand, Finished};
+use super::process::{self, Finished};
 use super::provenance::{
     DatabaseProvenance, Facts, FileIdentity, Learnt, Memory, Versions, engine_name, parse_status,
     parse_version,
@@ -12,11 +15,9 @@ use super::provenance::{
 use super::syft::{self, CatalogFacts, CatalogJob};
 use super::warnings::{self, Warnings};
 use crate::run::RunContext;
-use crate::workspace::Workspace;
 use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,10 +28,6 @@ const HELPER_TIMEOUT: Duration = Duration::from_secs(15);
 const UPDATE_TIMEOUT: Duration = Duration::from_mins(30);
 /// How long a failure to learn something is taken for granted.
 const FAILURE_MEMORY: Duration = Duration::from_secs(1);
-/// Processes and threads that an engine's user may have; Go programs make a thread for each blocking call.
-const MAX_PROCESSES: u64 = 4096;
-/// Processor time of one engine process: twice the longest run that a client can ask for, on many processors.
-const MAX_CPU_SECONDS: u64 = 8 * 3600;
 /// Most bytes of a helper's output.
 const HELPER_OUTPUT: u64 = 1 << 20;
 /// Most bytes of the cataloguer's side output that are read.
@@ -390,49 +387,6 @@ impl Engines {
         learnt
     }
 
-    /// Runs a helper in a private directory of its own.
-    async fn helper(
-        &self,
-        executable: PathBuf,
-        args: Vec<OsString>,
-        database: Option<(&Path, DatabasePolicy)>,
-        reach: Reach,
-        run: &RunContext,
-    ) -> Result<Finished, EngineError> {
-        let fills = reach.fills.is_some();
-        let (prefix, timeout) = if fills {
-            ("db-update-", UPDATE_TIMEOUT)
-        } else {
-            ("version-", HELPER_TIMEOUT)
-        };
-        let directory = Workspace::create(&self.config.scratch, prefix)
-            .map_err(|error| EngineError::io("prepared")(error.into_inner()))?;
-        let mut environment = Vec::new();
-        if let Some((cache, policy)) = database {
-            write(&directory.path().join(grype::CONFIG_FILE), grype::config(policy)).await?;
-            environment.extend(grype::environment(cache));
-            if fills {
-                environment.extend(self.config.update_environment.iter().cloned());
-            }
-        } else {
-            environment.extend([
-                ("SYFT_CHECK_FOR_APP_UPDATE".into(), "false".into()),
-                ("GRYPE_CHECK_FOR_APP_UPDATE".into(), "false".into()),
-            ]);
-        }
-        let mut command = self.command(executable, args, environment, directory.path(), reach);
-        command.stdout_limit = HELPER_OUTPUT;
-        if fills {
-            // A database is larger than anything that a scan writes.
-            command.limits.file_size = u64::MAX;
-        }
-        let bounds = RunContext {
-            deadline: run.deadline.at_most(timeout),
-            cancel: run.cancel.clone(),
-        };
-        process::run(&command, &bounds).await
-    }
-
     fn resolve_syft(&self) -> Result<PathBuf, EngineError> {
         process::resolve(&self.config.syft, &self.config.path)
     }
@@ -440,71 +394,6 @@ impl Engines {
     fn resolve_grype(&self) -> Result<PathBuf, EngineError> {
         process::resolve(&self.config.grype, &self.config.path)
     }
-
-    fn command(
-        &self,
-        executable: PathBuf,
-        args: Vec<OsString>,
-        extra: Vec<(OsString, OsString)>,
-        dir: &Path,
-        reach: Reach,
-    ) -> EngineCommand {
-        let mut env: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), self.config.path.clone()),
-            ("HOME".into(), dir.into()),
-            ("TMPDIR".into(), dir.into()),
-        ];
-        env.extend(extra);
-        EngineCommand {
-            launcher: self.config.launcher.clone(),
-            executable,
-            args,
-            env,
-            cwd: dir.to_owned(),
-            stdout_limit: self.config.max_output,
-            stderr_limit: self.config.max_stderr,
-            limits: Limits {
-                file_size: self.config.max_file,
-                open_files: 1024,
-                processes: MAX_PROCESSES,
-                cpu_seconds: MAX_CPU_SECONDS,
-            },
-            sandbox: Sandbox {
-                mode: self.config.sandbox,
-                readable: self.config.readable.iter().cloned().chain(reach.reads).collect(),
-                writable: std::iter::once(dir.to_owned()).chain(reach.fills).collect(),
-                network: reach.network,
-            },
-            ending: Some(self.config.ending.clone()),
-        }
-    }
-}
-
-/// What an engine may reach beside its program and its private directory.
-#[derive(Debug, Default)]
-struct Reach {
-    reads: Option<PathBuf>,
-    /// A database to be.
-    fills: Option<PathBuf>,
-    network: bool,
-}
-
-impl Reach {
-    fn reading(path: &Path) -> Self {
-        Self {
-            reads: Some(path.to_owned()),
-            ..Self::default()
-        }
-    }
-}
-
-async fn write(path: &Path, content: String) -> Result<(), EngineError> {
-    tokio::fs::write(path, content)
-        .await
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => EngineError::ScratchExhausted,
-            _ => EngineError::io("prepared")(error),
-        })
 }
 
 async fn read_facts(path: &Path) -> Option<CatalogFacts> {

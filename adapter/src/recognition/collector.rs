@@ -439,6 +439,16 @@ impl EntrySink for Collector<'_> {
         Ok(())
     }
 
+    fn abandon(&mut self) -> io::Result<()> {
+        let abandoned = self.current.take().and_then(|current| current.writing);
+        let Some(writing) = abandoned else {
+            return Ok(());
+        };
+        // Half a file would be read as a whole one.
+        self.expected.retain(|file| file.layout_path != writing.name);
+        self.layout.discard(&writing)
+    }
+
     fn rpm(&mut self, within: &[String], metadata: &rpm::PackageMetadata) {
         let coordinates =
             manifest::rpm(metadata, self.distribution_hint.as_ref()).map(|(c, distribution)| {

@@ -266,3 +266,14 @@ fn a_broken_archive_that_is_not_named_like_one_is_a_file() {
     assert_eq!(inspection.unopened, 3);
     assert_eq!(recorder.contents.last().unwrap(), b"1");
 }
+
+#[test]
+fn a_broken_file_that_looks_like_an_archive_is_given_up_in_the_middle_of_an_entry() {
+    let noise: Vec<u8> = (0u32..4000).map(|n| n.wrapping_mul(n).to_le_bytes()[1]).collect();
+    let mut broken = gzip(&tar(&[("t.txt", &noise)]));
+    broken.truncate(broken.len() / 2);
+    let (inspection, recorder) = passes(&tar(&[("blob", &broken), ("after.txt", b"x")]));
+    assert_eq!((inspection.entries, inspection.unopened), (3, 1));
+    assert_eq!(recorder.seen, ["blob", "blob!/t.txt", "after.txt"]);
+    assert_eq!(recorder.contents, [b"x"]);
+}

@@ -694,3 +694,43 @@ fn what_syft_gets_as_it_is() {
         assert_eq!(collector.is_handed_on(), *expected, "{path} in {around:?}");
     }
 }
+
+#[test]
+fn half_a_file_of_a_broken_archive_is_not_laid_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let layout = dir.path().join("layout");
+    let mut collector = Collector::new(Type::Zip, &layout, LayoutLimits::default(), None);
+    let entry = Entry {
+        path: "lib/whole.jar",
+        within: &[],
+        container: Container::Zip,
+        kind: EntryKind::File,
+        declared_size: None,
+    };
+    assert_eq!(collector.begin(&entry), Interest::Content);
+    collector.chunk(b"PK\x03\x04 and more than a magic").unwrap();
+    collector.end().unwrap();
+    let within = ["blob".to_owned()];
+    let half = Entry {
+        path: "lib/half.jar",
+        within: &within,
+        ..entry
+    };
+    assert_eq!(collector.begin(&half), Interest::Content);
+    collector.chunk(b"PK\x03\x04 and more than a magic").unwrap();
+    collector.abandon().unwrap();
+    // Nothing is handed over now; that is no fault.
+    collector.abandon().unwrap();
+    let done = collector
+        .finish(&RootFacts {
+            is_opaque: false,
+            is_rpm: false,
+            input_bytes: 100,
+            path: &dir.path().join("artifact"),
+        })
+        .unwrap();
+    assert_eq!(done.laid_out_files, 1);
+    assert_eq!(done.expected_files.len(), 1);
+    assert!(layout.join("lib/whole.jar").exists());
+    assert!(!layout.join("blob!/lib/half.jar").exists());
+}

@@ -7,6 +7,9 @@ use crate::run::Stopped;
 use assay_schemas::Code;
 use std::io;
 
+/// Most characters of a message.
+const MAX_MESSAGE: usize = 300;
+
 /// Why an image could not be staged.
 #[derive(Debug, thiserror::Error)]
 pub enum OciError {
@@ -201,6 +204,23 @@ fn layer_code(error: &GateError) -> Code {
 
 impl From<OciError> for Problem {
     fn from(error: OciError) -> Self {
-        Self::new(error.code(), error.to_string()).caused_by(error)
+        // A parser's words may quote what it read.
+        Self::new(error.code(), sanitize(&error.to_string(), MAX_MESSAGE)).caused_by(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OciError;
+    use crate::oci::document;
+    use crate::problem::Problem;
+
+    #[test]
+    fn a_message_quotes_no_more_than_a_line_of_a_document() {
+        let document = format!(r#"{{"schemaVersion":"\u001b{}"}}"#, "x".repeat(5000));
+        let error = document::read(document.as_bytes(), None).unwrap_err();
+        let problem = Problem::from(OciError::Manifest(error));
+        assert!(problem.message.chars().count() <= 300, "{}", problem.message);
+        assert!(!problem.message.contains('\u{1b}'));
     }
 }

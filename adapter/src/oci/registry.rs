@@ -397,3 +397,7 @@ impl Service<Name> for Resolver {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

@@ -159,6 +159,15 @@ fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
+fn parent_of(process: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let parent = status
+        .lines()
+        .find_map(|line| line.strip_prefix("PPid:"))
+        .unwrap();
+    parent.trim().parse().unwrap()
+}
+
 fn holds_token(bytes: &[u8]) -> bool {
     bytes
         .windows(TOKEN.len())
@@ -193,6 +202,15 @@ fn the_token_goes_to_the_registry_and_nowhere_else() {
         for name in ["environ", "cmdline"] {
             let bytes = std::fs::read(format!("/proc/{}/{name}", engine.process)).unwrap();
             assert!(!holds_token(&bytes), "{name}");
+        }
+        // Neither the cataloguer nor the adapter, which did know the token, leaves its memory on a disk.
+        for process in [engine.process, parent_of(engine.process)] {
+            let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+            let core = limits
+                .lines()
+                .find_map(|line| line.strip_prefix("Max core file size"))
+                .unwrap();
+            assert_eq!(core.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"]);
         }
         let mut all = Vec::new();
         files(&adapter.scratch(), &mut all);

@@ -56,14 +56,14 @@ pub(super) fn enter(sandbox: &Sandbox, engine: &OsStr) -> Result<(), CageError> 
     if sandbox.mode == Mode::Off {
         return Ok(());
     }
-    let layers: [(Layer, &dyn Fn() -> Result<(), String>); 4] = [
-        (Layer::NetworkNamespace, &|| leave_network(sandbox.network)),
-        (Layer::Capabilities, &drop_capabilities),
-        (Layer::Landlock, &|| restrict_files(sandbox, engine)),
-        (Layer::Seccomp, &|| filter_calls(sandbox.network)),
+    let entered = [
+        (Layer::NetworkNamespace, leave_network(sandbox.network)),
+        (Layer::Capabilities, drop_capabilities()),
+        (Layer::Landlock, restrict_files(sandbox, engine)),
+        (Layer::Seccomp, filter_calls(sandbox.network)),
     ];
-    for (layer, enter) in layers {
-        match enter() {
+    for (layer, outcome) in entered {
+        match outcome {
             Err(reason) if sandbox.mode == Mode::Required && layer.is_required() => {
                 return Err(CageError::Isolation {
                     step: layer.as_str(),

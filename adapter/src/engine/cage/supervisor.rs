@@ -126,7 +126,7 @@ impl Family {
                 self.next_signal(Some(next_round.min(until).saturating_duration_since(now)))?;
             }
         }
-        Ok(self.reap()?)
+        self.reap()
     }
 
     /// Everything alive that descends from this process. What has escaped its parents descends directly.

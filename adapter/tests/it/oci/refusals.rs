@@ -361,7 +361,9 @@ fn too_much() -> Vec<(&'static str, Vec<Layer>, &'static str, u64, Code)> {
         layer.build(Compression::Gzip)
     };
     let text = |bytes: usize| {
-        let lines: String = (0..bytes / 8).map(|number| format!("{number:07}\n")).collect();
+        let lines: Vec<u8> = (0..bytes / 8)
+            .flat_map(|number| format!("{number:07}\n").into_bytes())
+            .collect();
         LayerBuilder::new().file("text", lines).build(Compression::Gzip)
     };
     let zeros = |name: &str, mebibytes: usize| {

@@ -20,7 +20,6 @@ const UNICODE_PATH: u16 = 0x7075;
 /// Fixed part of the end record.
 const END_BYTES: u64 = 22;
 const LOCATOR_BYTES: u64 = 20;
-const ZIP64_END_BYTES: u64 = 56;
 /// Type bits of a Unix mode.
 const S_IFMT: u32 = 0o170_000;
 /// Directory bit of the DOS attributes, which the low byte holds whatever the host.
@@ -131,14 +130,14 @@ pub(super) fn locate(input: Input<'_>) -> Result<Directory, ZipFault> {
         offset: u64::from(record.u32(16)),
     };
     let large = zip64_end(input, position)?;
-    let (end, directory_end, known_base) = match large {
-        Some((large, at, base)) => {
+    let (end, directory_end) = match large {
+        Some((large, at)) => {
             if !small.agrees_with(&large) {
                 return Err("the ZIP64 end record contradicts the end record".into());
             }
-            (large, at, Some(base))
+            (large, at)
         }
-        None => (small, position, None),
+        None => (small, position),
     };
     if end.disk != 0 || end.directory_disk != 0 || end.disk_count != end.count {
         return Err("a part of an archive over several files".into());
@@ -149,9 +148,6 @@ pub(super) fn locate(input: Input<'_>) -> Result<Directory, ZipFault> {
     let base = start
         .checked_sub(end.offset)
         .ok_or("the central directory's offset is past its place")?;
-    if known_base.is_some_and(|known| known != base) {
-        return Err("the ZIP64 locator and the central directory disagree".into());
-    }
     if base > 0 {
         // A reader that takes offsets from the start of the file must not find another directory there.
         let mut signature = [0; 4];
@@ -248,8 +244,8 @@ fn choose(tail: &[u8]) -> Result<usize, ZipFault> {
     Ok(last.at)
 }
 
-/// The ZIP64 end record directly before its locator, where it begins, and the base that the locator implies.
-fn zip64_end(input: Input<'_>, end_position: u64) -> Result<Option<(End, u64, u64)>, ZipFault> {
+/// The ZIP64 end record directly before its locator, and where it begins.
+fn zip64_end(input: Input<'_>, end_position: u64) -> Result<Option<(End, u64)>, ZipFault> {
     let Some(locator_at) = end_position.checked_sub(LOCATOR_BYTES) else {
         return Ok(None);
     };
@@ -263,34 +259,26 @@ fn zip64_end(input: Input<'_>, end_position: u64) -> Result<Option<(End, u64, u6
     if locator.u32(4) != 0 || locator.u32(16) > 1 {
         return Err("a part of an archive over several files".into());
     }
-    let claimed = locator.u64(8);
-    let directly_before = locator_at.checked_sub(ZIP64_END_BYTES);
-    for at in [Some(claimed), directly_before].into_iter().flatten() {
-        let mut record = [0; 56];
-        if at >= locator_at
-            || input.read_at(&mut record, at)? < record.len()
-            || !record.starts_with(&ZIP64_END_SIGNATURE)
-        {
-            continue;
-        }
-        let record = Fields(&record);
-        if at.checked_add(12).and_then(|n| n.checked_add(record.u64(4))) != Some(locator_at) {
-            continue;
-        }
-        let base = at
-            .checked_sub(claimed)
-            .ok_or("the ZIP64 locator points past its record")?;
-        let end = End {
-            disk: record.u32(16),
-            directory_disk: record.u32(20),
-            disk_count: record.u64(24),
-            count: record.u64(32),
-            size: record.u64(40),
-            offset: record.u64(48),
-        };
-        return Ok(Some((end, at, base)));
+    // Counted from the start of the file, also behind a prefix: the readers that Syft has look nowhere else.
+    let at = locator.u64(8);
+    let mut record = [0; 56];
+    if at >= locator_at || input.read_at(&mut record, at)? < record.len() || !record.starts_with(&ZIP64_END_SIGNATURE)
+    {
+        return Err("the ZIP64 locator does not point at its record".into());
     }
-    Err("the ZIP64 locator does not point at the record before it".into())
+    let record = Fields(&record);
+    if at.checked_add(12).and_then(|n| n.checked_add(record.u64(4))) != Some(locator_at) {
+        return Err("the ZIP64 end record does not end at its locator".into());
+    }
+    let end = End {
+        disk: record.u32(16),
+        directory_disk: record.u32(20),
+        disk_count: record.u64(24),
+        count: record.u64(32),
+        size: record.u64(40),
+        offset: record.u64(48),
+    };
+    Ok(Some((end, at)))
 }
 
 /// One record of the central directory; the name and extra fields are borrowed from the window.

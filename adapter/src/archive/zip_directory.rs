@@ -262,7 +262,9 @@ fn zip64_end(input: Input<'_>, end_position: u64) -> Result<Option<(End, u64)>, 
     // Counted from the start of the file, also behind a prefix: the readers that Syft has look nowhere else.
     let at = locator.u64(8);
     let mut record = [0; 56];
-    if at >= locator_at || input.read_at(&mut record, at)? < record.len() || !record.starts_with(&ZIP64_END_SIGNATURE)
+    if at >= locator_at
+        || input.read_at(&mut record, at)? < record.len()
+        || !record.starts_with(&ZIP64_END_SIGNATURE)
     {
         return Err("the ZIP64 locator does not point at its record".into());
     }

@@ -4,7 +4,7 @@ use super::warnings::Warnings;
 use assay_schemas::catalog::PartialCode;
 use serde::Deserialize;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 /// Names of the files that a run writes beside what it scans.
@@ -30,6 +30,8 @@ pub enum Source<'a> {
         layout: &'a str,
         /// Largest layer that is read, bytes after decompression.
         max_layer_bytes: u64,
+        /// Paths inside the image that are not read.
+        withheld: &'a BTreeSet<String>,
     },
 }
 
@@ -82,11 +84,19 @@ pub const ENVIRONMENT: &[(&str, &str)] = &[("SYFT_CHECK_FOR_APP_UPDATE", "false"
 
 /// Everything that costs time or reaches out and that no document needs is off.
 fn config(job: &CatalogJob<'_>) -> String {
-    let max_layer_size = match job.source {
-        Source::Image { max_layer_bytes, .. } => format!("{max_layer_bytes}B"),
-        Source::File(_) | Source::Directory(_) => String::new(),
+    let (max_layer_size, exclude) = match job.source {
+        Source::Image {
+            max_layer_bytes,
+            withheld,
+            ..
+        } => (
+            format!("{max_layer_bytes}B"),
+            withheld.iter().map(|path| glob_of(path)).collect(),
+        ),
+        Source::File(_) | Source::Directory(_) => (String::new(), Vec::new()),
     };
     json!({
+        "exclude": exclude,
         "check-for-app-update": false,
         "log": { "quiet": false, "level": "warn", "file": "" },
         "default-catalogers": job.catalogers,
@@ -114,6 +124,18 @@ fn config(job: &CatalogJob<'_>) -> String {
         "cpp": { "vcpkg-allow-git-clone": false },
     })
     .to_string()
+}
+
+/// The glob that means exactly this path inside an image.
+fn glob_of(path: &str) -> String {
+    let mut glob = String::from("/");
+    for character in path.trim_start_matches('/').chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            glob.push('\\');
+        }
+        glob.push(character);
+    }
+    glob
 }
 
 /// CycloneDX has no place for what a cataloguer could not read, nor for the names of those that ran. Syft writes any
@@ -215,15 +237,19 @@ mod tests {
             show(Source::Directory("tree")),
             "scan dir:tree --base-path tree --config engine-config.json --output cyclonedx-json --output template=engine-facts.jsonl"
         );
+        let withheld = BTreeSet::from(["opt/b[a]r*.zip".to_owned()]);
         let image = Source::Image {
             layout: "layout",
             max_layer_bytes: 7,
+            withheld: &withheld,
         };
         assert_eq!(
             show(image),
             "scan oci-dir:layout --config engine-config.json --output cyclonedx-json --output template=engine-facts.jsonl"
         );
-        assert!(config(&job(image)).contains(r#""max-layer-size":"7B""#));
+        let config: serde_json::Value = serde_json::from_str(&config(&job(image))).unwrap();
+        assert_eq!(config["source"]["image"]["max-layer-size"], "7B");
+        assert_eq!(config["exclude"], serde_json::json!([r"/opt/b\[a\]r\*.zip"]));
     }
 
     #[test]

@@ -5,10 +5,12 @@ use super::document::{Layer, LayerKind};
 use super::error::OciError;
 use super::layout::Store;
 use super::registry::Registry;
-use crate::archive::{Container, Entry, EntrySink, Format, GateLimits, Input, Inspection, Interest, Profile};
+use crate::archive::{
+    Container, Entry, EntrySink, Format, GateLimits, Input, Inspection, Interest, Profile, sniff,
+};
 use crate::run::RunContext;
 use futures_util::stream::{self, StreamExt as _};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -32,6 +34,8 @@ pub(super) struct Taken {
     pub(super) inspection: Inspection,
     /// Foreign layers that the registry does not have.
     pub(super) absent: HashSet<Digest>,
+    /// Files that are named like archives and are broken or unsafe ones: no engine may open them.
+    pub(super) withheld: BTreeSet<String>,
 }
 
 /// Fetches distinct layers into the store and inspects all of them under one budget.
@@ -76,7 +80,11 @@ pub(super) async fn take(
     // What the gate has seen comes before what failed to arrive.
     match (inspected, failure) {
         (Ok(_), Some(failure)) | (Err(failure), _) => Err(failure),
-        (Ok(inspection), None) => Ok(Taken { inspection, absent }),
+        (Ok((inspection, withheld)), None) => Ok(Taken {
+            inspection,
+            absent,
+            withheld,
+        }),
     }
 }
 
@@ -100,7 +108,8 @@ fn inspect_all(
     mut layers: mpsc::Receiver<(File, u64)>,
     total: u64,
     gate: &Gate,
-) -> Result<Inspection, OciError> {
+) -> Result<(Inspection, BTreeSet<String>), OciError> {
+    let mut withheld = BTreeSet::new();
     let mut totals = Inspection {
         format: Format::Tar,
         content: Format::Tar,
@@ -111,45 +120,64 @@ fn inspect_all(
     };
     let inspector = crate::archive::Gate::new(gate.limits, total, &gate.scratch, Profile::Layer, &gate.run);
     while let Some((file, size)) = layers.blocking_recv() {
-        let mut zeros = Zeros::default();
+        let mut watch = Watch {
+            withheld,
+            ..Watch::default()
+        };
         let seen = inspector
-            .inspect(Input::complete(&file, size), &mut zeros)
+            .inspect(Input::complete(&file, size), &mut watch)
             .map_err(OciError::Layer)?;
         let is_readable = matches!(seen.format, Format::Tar | Format::Gzip | Format::Zstd);
-        if !is_readable || !(seen.content == Format::Tar || zeros.is_empty_tar()) {
+        if !is_readable || !(seen.content == Format::Tar || watch.is_empty_tar()) {
             return Err(OciError::LayerFormat);
         }
         totals.entries += seen.entries;
         totals.expanded_bytes += seen.expanded_bytes;
         totals.nested_archives += seen.nested_archives;
         totals.unopened += seen.unopened;
+        withheld = watch.withheld;
     }
-    Ok(totals)
+    Ok((totals, withheld))
 }
 
-/// Watches the content of a compressed file that is no archive: an empty tar archive has nothing to know it by, it is
-/// nothing but zeros.
+/// Most files of an image that are withheld from the engine; with more the image is refused.
+const MAX_WITHHELD: usize = 256;
+
+/// Watches what the gate reads in a layer.
+///
+/// An empty tar archive has nothing to know it by, it is nothing but zeros; and a broken archive among the files of an
+/// image (test data, a download that was cut off) is no reason to refuse the image, as long as no engine opens it.
 #[derive(Debug, Default)]
-struct Zeros {
+struct Watch {
     is_content: bool,
     seen: u64,
     has_other: bool,
+    /// The file of the layer itself that is being read.
+    file: String,
+    withheld: BTreeSet<String>,
 }
 
-impl Zeros {
+impl Watch {
     fn is_empty_tar(&self) -> bool {
         self.is_content && !self.has_other && self.seen.is_multiple_of(512)
     }
 }
 
-impl EntrySink for Zeros {
+impl EntrySink for Watch {
     fn begin(&mut self, entry: &Entry<'_>) -> Interest {
         self.is_content = entry.container == Container::Compressed && entry.within.is_empty();
+        if entry.within.is_empty() {
+            entry.path.clone_into(&mut self.file);
+        }
         if self.is_content {
             Interest::Content
         } else {
             Interest::Skip
         }
+    }
+
+    fn is_handed_on(&self) -> bool {
+        self.withheld.len() >= MAX_WITHHELD
     }
 
     fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -161,6 +189,14 @@ impl EntrySink for Zeros {
     }
 
     fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn abandon(&mut self) -> io::Result<()> {
+        // Under another name no engine takes it for an archive.
+        if sniff::names_archive(&self.file) {
+            self.withheld.insert(std::mem::take(&mut self.file));
+        }
         Ok(())
     }
 

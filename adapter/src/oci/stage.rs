@@ -102,6 +102,8 @@ pub struct Staged {
     pub bytes: u64,
     /// What the gate saw in all layers together.
     pub inspection: Inspection,
+    /// Paths of files that no engine may open: named like archives, and broken or unsafe ones.
+    pub withheld: BTreeSet<String>,
 }
 
 /// Stages the wanted platforms into the store. `scratch` is a private directory.
@@ -166,6 +168,7 @@ pub async fn stage(
         companions: reading.companions,
         bytes: reading.meter.bytes(),
         inspection: taken.inspection,
+        withheld: taken.withheld,
         images,
     })
 }

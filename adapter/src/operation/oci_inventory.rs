@@ -8,7 +8,7 @@ use crate::engine::{CatalogOutput, Warnings};
 use crate::oci::Digest;
 use crate::oci::layout::{LAYOUT, Store};
 use crate::oci::stage::{Staged, StagedImage};
-use crate::problem::Problem;
+use crate::problem::{Problem, sanitize};
 use crate::run::RunContext;
 use crate::sbom::cyclonedx::{self, Origin};
 use crate::sbom::merge::{self, MergeError, PlatformSbom};
@@ -59,7 +59,7 @@ pub(super) async fn take(
             continue;
         }
         let name = format!("platform-{index}");
-        let output = catalog(app, workspace, store, &name, image, limits, run).await?;
+        let output = catalog(app, workspace, store, &name, image, &staged.withheld, limits, run).await?;
         let done = normalize(output, image, &versions.syft).await?;
         total = total.saturating_add(done.document.len() as u64);
         check_output(total, cap)?;
@@ -114,6 +114,7 @@ async fn catalog(
     store: &Store,
     name: &str,
     image: &StagedImage,
+    withheld: &BTreeSet<String>,
     limits: &ResourceLimits,
     run: &RunContext,
 ) -> Result<CatalogOutput, Problem> {
@@ -126,6 +127,7 @@ async fn catalog(
             layout: LAYOUT,
             // The gate has held all layers together to this.
             max_layer_bytes: u64::try_from(limits.max_uncompressed_bytes).unwrap_or(1),
+            withheld,
         },
         catalogers: &["image"],
     };
@@ -286,5 +288,18 @@ pub(super) fn missing_reasons(staged: &Staged) -> Vec<PartialReason> {
                 image.requested
             ),
         });
-    platforms.chain(layers).take(MAX_REASONS).collect()
+    let withheld = staged.withheld.first().map(|first| PartialReason {
+        code: PartialCode::UnsupportedFormat,
+        detail: format!(
+            "{} broken archives in the image were not opened, such as {}",
+            staged.withheld.len(),
+            sanitize(first, 200)
+        ),
+    });
+    withheld
+        .into_iter()
+        .chain(platforms)
+        .chain(layers)
+        .take(MAX_REASONS)
+        .collect()
 }

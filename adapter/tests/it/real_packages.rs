@@ -24,7 +24,10 @@ const MAX_MISSING: usize = 8;
 const PARTIAL: [(&str, &str); 5] = [
     ("pkg:cargo/zip@0.6.6", "UNSUPPORTED_FORMAT"),
     ("pkg:cargo/async-compression@0.4.6", "UNSUPPORTED_FORMAT"),
-    ("pkg:golang/github.com/klauspost/compress@v1.17.7", "UNSUPPORTED_FORMAT"),
+    (
+        "pkg:golang/github.com/klauspost/compress@v1.17.7",
+        "UNSUPPORTED_FORMAT",
+    ),
     ("pkg:cargo/flate2@1.0.28", "UNSUPPORTED_FORMAT"),
     ("pkg:maven/junit/junit@4.13.2", "IDENTITY_UNKNOWN"),
 ];

@@ -212,6 +212,7 @@ mod tests {
     use super::{CatalogJob, Source, add_unreadable, arguments, config, parse_facts, setup};
     use crate::engine::Warnings;
     use assay_schemas::catalog::PartialCode;
+    use std::collections::BTreeSet;
 
     fn job(source: Source<'_>) -> CatalogJob<'_> {
         CatalogJob {

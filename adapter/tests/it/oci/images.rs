@@ -67,6 +67,38 @@ fn every_distribution_has_its_packages_qualifiers_and_findings() {
     }
 }
 
+/// Images of tool chains carry such files, to test those tools.
+#[test]
+fn broken_archives_among_the_files_are_withheld_and_said() {
+    let adapter = real();
+    let rootfs = file_system("debian", "amd64");
+    let test_data = LayerBuilder::new()
+        .file(
+            "usr/src/zip/testdata/b[a]d*.zip",
+            b"PK\x03\x04 and so on".as_slice(),
+        )
+        .file("usr/src/zip/testdata/cut.tar.gz", b"\x1f\x8b\x08\0".as_slice())
+        .file("usr/src/zip/testdata/cut.jar", b"PK\x05\x06".as_slice())
+        .build(Compression::Gzip);
+    let mut content = Content::default();
+    let image = ImageBuilder::new("linux/amd64")
+        .layer(rootfs.layer.clone())
+        .layer(test_data)
+        .store(&mut content);
+    let answer = scan(&adapter, &content, &image, &["linux/amd64"]);
+    assert_eq!(answer.purls(), purls(&rootfs));
+    let summary = &answer.json["catalog"]["summary"];
+    let reasons = summary["partialReasons"].as_array().unwrap();
+    assert_eq!(answer.json["catalog"]["completeness"], "PARTIAL");
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    assert_eq!(reasons[0]["code"], "UNSUPPORTED_FORMAT");
+    let detail = reasons[0]["detail"].as_str().unwrap();
+    assert_eq!(
+        detail,
+        "3 broken archives in the image were not opened, such as usr/src/zip/testdata/b[a]d*.zip"
+    );
+}
+
 /// Layers with one package each, in all compressions, whose packages must all be found.
 fn layers_of_all_compressions() -> Vec<(Layer, String)> {
     let package = |name: &str| format!("{{\"name\": \"{name}\", \"version\": \"1.0.0\"}}");

@@ -360,10 +360,9 @@ fn too_much() -> Vec<(&'static str, Vec<Layer>, &'static str, u64, Code)> {
         }
         layer.build(Compression::Gzip)
     };
-    let text = |bytes: usize| {
-        let lines: Vec<u8> = (0..bytes / 8)
-            .flat_map(|number| format!("{number:07}\n").into_bytes())
-            .collect();
+    let text = |lines: u32| {
+        let lines: Vec<String> = (0..lines).map(|number| number.to_string()).collect();
+        let lines = lines.join("\n");
         LayerBuilder::new().file("text", lines).build(Compression::Gzip)
     };
     let zeros = |name: &str, mebibytes: usize| {
@@ -399,7 +398,7 @@ fn too_much() -> Vec<(&'static str, Vec<Layer>, &'static str, u64, Code)> {
         ),
         (
             "one file",
-            vec![random(1, 100_000), text(300_000)],
+            vec![random(1, 100_000), text(50_000)],
             "maxSingleFileBytes",
             250_000,
             Code::ArchiveEntryTooLarge,

@@ -11,6 +11,8 @@ use std::time::Duration;
 mod growing;
 mod hostile;
 mod legal;
+mod tar_headers;
+mod zip_ends;
 
 const LIMITS: GateLimits = GateLimits {
     max_entries: 100,

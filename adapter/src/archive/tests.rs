@@ -13,6 +13,7 @@ mod hostile;
 mod legal;
 mod tar_headers;
 mod zip_ends;
+mod zip_records;
 
 const LIMITS: GateLimits = GateLimits {
     max_entries: 100,

@@ -79,8 +79,8 @@ impl Read for Decoder<'_> {
                     .map_or(State::Done, State::Gzip),
                 State::Bzip2(decoder) => next_member(decoder.into_inner(), bzip2::bufread::BzDecoder::new)?
                     .map_or(State::Done, State::Bzip2),
-                State::Xz(decoder) => end(decoder.into_inner())?,
-                State::Zstd(decoder) => end(decoder.into_inner())?,
+                State::Xz(decoder) => end(decoder.into_inner().source)?,
+                State::Zstd(decoder) => end(decoder.into_inner().source)?,
                 State::Done => State::Done,
             };
         }
@@ -94,14 +94,14 @@ fn next_member<'s, D>(
 ) -> io::Result<Option<D>> {
     match source.fill_buf()?.first() {
         None => Ok(None),
-        Some(0) => end(source).map(|_| None),
+        Some(0) => end(source.source).map(|_| None),
         Some(_) => Ok(Some(decoder(source))),
     }
 }
 
 /// Only zeros may be left.
-fn end(blocks: Blocks<'_>) -> io::Result<State<'_>> {
-    if rest_is_zero(blocks.source)? {
+fn end(source: &mut dyn Source) -> io::Result<State<'_>> {
+    if rest_is_zero(source)? {
         return Ok(State::Done);
     }
     Err(io::Error::new(

@@ -2,8 +2,11 @@
 
 use super::super::tar_header::{BLOCK, Header, has_checksum, has_magic, is_header};
 
+/// Bytes and where they stand.
+type Part<'b> = (usize, &'b [u8]);
+
 /// A block with these bytes at these places, and the checksum that it then has.
-fn block(parts: &[(usize, &[u8])]) -> [u8; BLOCK] {
+fn block(parts: &[Part<'_>]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     for (at, bytes) in parts {
         block[*at..at + bytes.len()].copy_from_slice(bytes);
@@ -18,9 +21,9 @@ fn block(parts: &[(usize, &[u8])]) -> [u8; BLOCK] {
 fn fields_are_where_their_dialect_has_them() {
     let long = [b'n'; 100];
     let deep = [b'p'; 155];
-    let posix: (usize, &[u8]) = (257, b"ustar\x0000");
-    let gnu: (usize, &[u8]) = (257, b"ustar  \0");
-    let cases: [(&[(usize, &[u8])], &[u8]); 7] = [
+    let posix: Part<'_> = (257, b"ustar\x0000");
+    let gnu: Part<'_> = (257, b"ustar  \0");
+    let cases: [(&[Part<'_>], &[u8]); 7] = [
         (&[(0, b"a")], b"a"),
         (&[(0, &long), (100, b"0000644")], &long),
         (&[(0, b"a"), posix], b"a"),

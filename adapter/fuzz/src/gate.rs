@@ -138,17 +138,13 @@ impl Stage {
                 Interest::Skip
             };
             let again = self.inspect(bytes, profile, &mut Listener::new(other));
-            // Of two faults either may be met first, and a broken archive may be given up sooner or later; but what
-            // passes has to pass for everybody.
-            assert_eq!(
-                verdict.is_ok(),
-                again.is_ok(),
-                "the verdict depends on who listens"
-            );
-            if let (Ok(one), Ok(other)) = (verdict, again)
-                && one.unopened == 0
+            // A listener that wants an archive has it copied before it is opened. Of two faults another one is met
+            // first then, so a broken archive that is given up may be given up sooner, or be refused by a budget that
+            // its inside passes. Nothing of that is left when nothing was given up.
+            if let Ok(inspection) = verdict
+                && inspection.unopened == 0
             {
-                assert_eq!(one, other, "what is counted depends on who listens");
+                assert_eq!(Some(inspection), again.ok(), "the verdict depends on who listens");
             }
         } else if sample % 16 < 6 {
             let step = usize::try_from(sample >> 8).unwrap_or(0) % 700 + 1;

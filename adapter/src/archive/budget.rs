@@ -247,6 +247,7 @@ mod tests {
     #[test]
     fn one_file_and_nesting_at_their_limits() {
         let mut budget = Budget::new(LIMITS, 0);
+        assert_eq!(budget.max_single_file_bytes(), 100);
         assert!(budget.check_file(99).is_ok());
         assert!(budget.check_file(100).is_ok());
         assert!(budget.check_file(101).is_err());

@@ -100,7 +100,7 @@ fn next_member<'s, D>(
 }
 
 /// Only zeros may be left.
-fn end<'s>(source: &mut dyn Source) -> io::Result<State<'s>> {
+fn end(source: &mut dyn Source) -> io::Result<State<'_>> {
     if rest_is_zero(source)? {
         return Ok(State::Done);
     }

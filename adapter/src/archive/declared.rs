@@ -53,6 +53,63 @@ mod tests {
     use assay_schemas::ArtifactType;
 
     #[test]
+    fn every_type_has_its_formats_and_no_other() {
+        use ArtifactType as Type;
+        const ALL: [Format; 16] = [
+            Format::Zip,
+            Format::Tar,
+            Format::Ar,
+            Format::Cpio,
+            Format::Rpm,
+            Format::Gzip,
+            Format::Bzip2,
+            Format::Xz,
+            Format::Zstd,
+            Format::Lzma,
+            Format::SevenZip,
+            Format::Rar,
+            Format::Lz4,
+            Format::Snappy,
+            Format::Lzip,
+            Format::Opaque,
+        ];
+        let cases: [(&[Type], &[Format]); 9] = [
+            (&[Type::TarGz, Type::Tgz, Type::Crate], &[Format::Gzip]),
+            (&[Type::TarBz2, Type::Tbz2], &[Format::Bzip2]),
+            (&[Type::TarXz, Type::Txz, Type::Xz], &[Format::Xz]),
+            (&[Type::TarZst, Type::Tzst], &[Format::Zstd]),
+            (&[Type::Tar, Type::Gem], &[Format::Tar]),
+            (
+                &[
+                    Type::Zip,
+                    Type::Jar,
+                    Type::War,
+                    Type::Ear,
+                    Type::Aar,
+                    Type::Whl,
+                    Type::Egg,
+                    Type::Nupkg,
+                    Type::Ipa,
+                ],
+                &[Format::Zip],
+            ),
+            (&[Type::Rpm], &[Format::Rpm]),
+            (&[Type::Deb], &[Format::Ar]),
+            (&[Type::Apk], &[Format::Gzip, Format::Zip]),
+        ];
+        for (types, formats) in cases {
+            for &declared in types {
+                for found in ALL {
+                    let is_right = check(declared, found, 1).is_ok();
+                    assert_eq!(is_right, formats.contains(&found), "{declared:?} {found}");
+                }
+                // Only a tar may have no bytes.
+                assert_eq!(check(declared, Format::Opaque, 0).is_ok(), declared == Type::Tar);
+            }
+        }
+    }
+
+    #[test]
     fn bytes_are_of_the_format_that_their_type_promises() {
         let right = [
             (ArtifactType::TarGz, Format::Gzip),

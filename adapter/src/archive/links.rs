@@ -157,6 +157,29 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_leaves_is_found_among_others() {
+        let several = links(&[("x/y", ".."), ("z", "x/y/../.."), ("a", "b"), ("c", "d")]);
+        assert_eq!(several.escaping(), Some("z"));
+    }
+
+    #[test]
+    fn as_many_links_are_followed_as_the_kernel_follows() {
+        // "z" is one more, and "x/y" the last.
+        for (chain, leaves) in [(38, true), (39, false)] {
+            let mut links = links(&[("x/y", ".."), ("z", "x/y/../..")]);
+            for at in 0..chain {
+                let next = if at + 1 == chain {
+                    "z".to_owned()
+                } else {
+                    format!("c{}", at + 1)
+                };
+                assert!(links.add(&format!("c{at}"), &next));
+            }
+            assert_eq!(links.escapes("c0", &mut 0), leaves, "{chain}");
+        }
+    }
+
+    #[test]
     fn entries_beneath_a_link() {
         let links = links(&[("a/link", "b")]);
         assert!(links.is_above("a/link/x"));

@@ -287,6 +287,45 @@ mod tests {
     }
 
     #[test]
+    fn lengths_at_their_bounds() {
+        let component = "c".repeat(255);
+        // 4096 bytes with the slash at its end.
+        let path = format!("{component}/").repeat(16);
+        for rules in ALL {
+            assert!(check_name(component.as_bytes(), rules).is_ok());
+            assert_eq!(
+                check_name(format!("a/{component}c").as_bytes(), rules),
+                Err(PathFault::ComponentTooLong { got: 256 })
+            );
+            assert!(check_name(path.as_bytes(), rules).is_ok());
+            assert_eq!(
+                check_name(format!("{path}/").as_bytes(), rules),
+                Err(PathFault::TooLong { got: 4097 })
+            );
+        }
+    }
+
+    #[test]
+    fn empty_and_dot_components_of_a_target_lead_nowhere() {
+        for rules in ALL {
+            for (target, inside) in [
+                (&b"./.."[..], false),
+                (b"x//../..", false),
+                (b"./x/./..", true),
+                (b"x/../.", true),
+                (b"x/../..", false),
+                (b"x/y/../../z", true),
+            ] {
+                let outcome = check_symlink_target("link", target, rules);
+                assert_eq!(outcome.is_ok(), inside, "{target:?} {rules:?}");
+                assert_eq!(check_hard_link_target(target, rules), outcome);
+                // One directory further down there is room for one step up.
+                assert!(check_symlink_target("d/link", target, rules).is_ok());
+            }
+        }
+    }
+
+    #[test]
     fn names_that_depend_on_the_container() {
         // Accepted under Portable, Posix, System.
         let cases = [

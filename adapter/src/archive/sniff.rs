@@ -212,7 +212,7 @@ fn is_lzma_alone(head: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, decompressed_name, has_suffix, names_zip, sniff, sniff_nested};
+    use super::{Format, decompressed_name, has_suffix, names_archive, names_zip, sniff, sniff_nested};
 
     #[test]
     fn formats_by_their_first_bytes() {
@@ -247,6 +247,199 @@ mod tests {
         let lzma = b"]\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff";
         assert_eq!(sniff_nested(lzma, "a.bin"), Format::Opaque);
         assert_eq!(sniff_nested(lzma, "a.LZMA"), Format::Lzma);
+    }
+
+    #[test]
+    fn formats_that_are_only_recognised_and_near_misses() {
+        let cases: [(&[u8], Format); 24] = [
+            (b"PK\x07\x08", Format::Zip),
+            (b"PK\x01\x02", Format::Opaque),
+            (b"Rar!\x1a\x07\0", Format::Rar),
+            (b"Rar!\x1a\x08", Format::Opaque),
+            (b"\x04\x22\x4d\x18", Format::Lz4),
+            (b"\xff\x06\0\0sNaPpY", Format::Snappy),
+            (b"LZIP\x00", Format::Lzip),
+            (b"LZIP\x01", Format::Lzip),
+            (b"LZIP\x02", Format::Opaque),
+            (b"BZh1\x17\x72\x45\x38\x50\x90", Format::Bzip2),
+            (b"BZh0\x17\x72\x45\x38\x50\x90", Format::Opaque),
+            (b"BZh91AY&SX", Format::Opaque),
+            (b"\x50\x2a\x4d\x18", Format::Zstd),
+            (b"\x60\x2a\x4d\x18", Format::Opaque),
+            (b"\x1f\x8b\x08\x1f", Format::Gzip),
+            (b"\x1f\x8b\x08\x20", Format::Opaque),
+            (b"\x1f\x8b\x07\x00", Format::Opaque),
+            (b"\xed\xab\xee\xdc", Format::Opaque),
+            (b"\xfd7zXZ\x01", Format::Opaque),
+            (b"7z\xbc\xaf\x27\x1d", Format::Opaque),
+            (b"!<arch>", Format::Opaque),
+            (b"\x28\xb5\x2f\xfc", Format::Opaque),
+            (b"\xff\x06\0\0sNaPpX", Format::Opaque),
+            (b"\x04\x22\x4d\x19", Format::Opaque),
+        ];
+        for (head, format) in cases {
+            assert_eq!(sniff(head), format, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn cpio_by_its_fields() {
+        let text = |magic: &str, digit: u8, digits: usize| {
+            let mut head = magic.as_bytes().to_vec();
+            head.resize(6 + digits, digit);
+            sniff(&head)
+        };
+        for (magic, digit, digits, format) in [
+            ("070701", b'f', 104, Format::Cpio),
+            ("070701", b'F', 104, Format::Cpio),
+            ("070701", b'g', 104, Format::Opaque),
+            ("070701", b'0', 103, Format::Opaque),
+            ("070702", b'0', 104, Format::Cpio),
+            ("070703", b'0', 104, Format::Opaque),
+            ("070707", b'7', 70, Format::Cpio),
+            ("070707", b'8', 70, Format::Opaque),
+            ("070707", b'0', 69, Format::Opaque),
+        ] {
+            assert_eq!(text(magic, digit, digits), format, "{magic} {digit} {digits}");
+        }
+        let binary = |magic: [u8; 2], size: [u8; 2]| {
+            let mut head = [0; 26];
+            head[..2].copy_from_slice(&magic);
+            head[20..22].copy_from_slice(&size);
+            sniff(&head)
+        };
+        for (size, format) in [
+            ([2, 0], Format::Cpio),
+            ([255, 0], Format::Cpio),
+            ([1, 0], Format::Opaque),
+            ([0, 0], Format::Opaque),
+            ([2, 1], Format::Opaque),
+        ] {
+            assert_eq!(binary([0xc7, 0x71], size), format, "{size:?}");
+            assert_eq!(binary([0x71, 0xc7], [size[1], size[0]]), format, "{size:?}");
+        }
+        assert_eq!(sniff(&[0xc7, 0x71]), Format::Opaque);
+    }
+
+    #[test]
+    fn lzma_by_its_dictionary_and_size() {
+        let alone = |dictionary: u32, size: u64| {
+            let mut head = vec![0x5d];
+            head.extend_from_slice(&dictionary.to_le_bytes());
+            head.extend_from_slice(&size.to_le_bytes());
+            sniff(&head)
+        };
+        for (dictionary, size, format) in [
+            (4096, 1, Format::Lzma),
+            (4096, 0, Format::Lzma),
+            (1 << 31, u64::MAX, Format::Lzma),
+            (4096 | 2048, 1, Format::Lzma),
+            (2048, 1, Format::Opaque),
+            (2048 | 1024, 1, Format::Opaque),
+            (0, 1, Format::Opaque),
+            (4096 | 1024, 1, Format::Opaque),
+            (4096 | 1, 1, Format::Opaque),
+            (4096, (1 << 40) - 1, Format::Lzma),
+            (4096, 1 << 40, Format::Opaque),
+            (4096, u64::MAX - 1, Format::Opaque),
+        ] {
+            assert_eq!(alone(dictionary, size), format, "{dictionary:x} {size:x}");
+        }
+        assert_eq!(sniff(b"]\0\x10\0\0\0\0\0\0\0\0\0"), Format::Opaque, "too short");
+    }
+
+    #[test]
+    fn what_formats_are_and_are_called() {
+        use Format::{
+            Ar, Bzip2, Cpio, Gzip, Lz4, Lzip, Lzma, Opaque, Rar, Rpm, SevenZip, Snappy, Tar, Xz, Zip, Zstd,
+        };
+        let archives = [
+            (Zip, "zip"),
+            (Tar, "tar"),
+            (Ar, "ar"),
+            (Cpio, "cpio"),
+            (Rpm, "rpm"),
+        ];
+        let streams = [
+            (Gzip, "gzip"),
+            (Bzip2, "bzip2"),
+            (Xz, "xz"),
+            (Zstd, "zstd"),
+            (Lzma, "lzma"),
+        ];
+        let others = [
+            (SevenZip, "7z"),
+            (Rar, "rar"),
+            (Lz4, "lz4"),
+            (Snappy, "snappy"),
+            (Lzip, "lzip"),
+        ];
+        for (kind, formats) in [(0, archives), (1, streams), (2, others)] {
+            for (format, name) in formats {
+                assert_eq!(format.to_string(), name);
+                let kinds = [
+                    format.is_archive(),
+                    format.is_compressed(),
+                    format.is_unsupported(),
+                ];
+                assert_eq!(kinds.iter().position(|&is| is), Some(kind), "{name}");
+                assert_eq!(kinds.iter().filter(|&&is| is).count(), 1, "{name}");
+            }
+        }
+        assert_eq!(Opaque.to_string(), "opaque");
+        assert!(!Opaque.is_archive() && !Opaque.is_compressed() && !Opaque.is_unsupported());
+    }
+
+    #[test]
+    fn inside_an_archive_a_tar_needs_magic_and_checksum_or_the_name() {
+        let mut posix = tar::Header::new_ustar();
+        posix.set_path("a").unwrap();
+        posix.set_size(0);
+        posix.set_cksum();
+        let posix = *posix.as_bytes();
+        let mut old = tar::Header::new_old();
+        old.set_path("a").unwrap();
+        old.set_size(0);
+        old.set_cksum();
+        let old = *old.as_bytes();
+        let mut wrong = posix;
+        wrong[0] = b'b';
+        for (head, name, format) in [
+            (&posix, "x", Format::Tar),
+            (&old, "x", Format::Opaque),
+            (&wrong, "x", Format::Opaque),
+            (&old, "x.tar", Format::Tar),
+            (&wrong, "x.TAR", Format::Tar),
+        ] {
+            assert_eq!(sniff_nested(head, name), format, "{name}");
+        }
+        let skippable = b"\x50\x2a\x4d\x18\0\0\0\0";
+        assert_eq!(sniff_nested(skippable, "x"), Format::Opaque);
+        assert_eq!(sniff_nested(skippable, "x.zst"), Format::Zstd);
+        assert_eq!(sniff_nested(b"\x28\xb5\x2f\xfd", "x"), Format::Zstd);
+        assert_eq!(sniff_nested(b"!<arch>\n", "x.deb"), Format::Ar);
+    }
+
+    #[test]
+    fn names_of_archives() {
+        for zip in [
+            "zip", "jar", "war", "ear", "aar", "par", "sar", "nar", "kar", "hpi", "jpi", "lpkg", "whl",
+            "egg", "conda", "nupkg", "apk", "ipa", "rar",
+        ] {
+            let name = format!("a/b.{zip}");
+            assert!(names_zip(&name) && names_archive(&name), "{name}");
+            assert!(!names_archive(&format!("{name}x")));
+        }
+        for other in [
+            "tar", "tgz", "gz", "xz", "zst", "crate", "gem", "rpm", "deb", "cpio", "z", "br",
+        ] {
+            let name = format!("a/b.{other}");
+            assert!(!names_zip(&name) && names_archive(&name), "{name}");
+        }
+        assert!(!names_archive("tar") && !names_archive("a.txt") && !names_archive(""));
+        for suffix in ["gz", "bz2", "bz", "xz", "zst", "zstd", "lzma", "tgz", "z"] {
+            assert_eq!(decompressed_name(&format!("d/stem.{suffix}")), "stem", "{suffix}");
+        }
     }
 
     #[test]

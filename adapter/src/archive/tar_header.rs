@@ -221,7 +221,7 @@ pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCK, Header, Pax, is_header, number};
+    use super::{BLOCK, Header, Pax, decimal, is_header, number};
     use proptest::prelude::*;
 
     #[test]
@@ -241,6 +241,123 @@ mod tests {
         ];
         for (field, expected) in cases {
             assert_eq!(number(field), expected, "{field:?}");
+        }
+    }
+
+    #[test]
+    fn pax_records_that_change_how_an_archive_is_read() {
+        let parse = |records: &[&str]| {
+            let mut bytes = Vec::new();
+            for record in records {
+                // All of them are short: two digits.
+                bytes.extend_from_slice(format!("{} {record}\n", record.len() + 4).as_bytes());
+            }
+            Pax::parse(&bytes)
+        };
+        let cases: [(&[&str], Pax); 9] = [
+            (
+                &["linkpath=a/bc"],
+                Pax {
+                    link_path: Some(b"a/bc".to_vec()),
+                    ..Pax::default()
+                },
+            ),
+            (
+                &["size=12345"],
+                Pax {
+                    size: Some(12_345),
+                    ..Pax::default()
+                },
+            ),
+            (
+                &["GNU.sparse.major=1"],
+                Pax {
+                    sparse_version_1: true,
+                    ..Pax::default()
+                },
+            ),
+            (&["GNU.sparse.major=0"], Pax::default()),
+            (
+                &["GNU.sparse.name=a"],
+                Pax {
+                    sparse_name: Some(b"a".to_vec()),
+                    ..Pax::default()
+                },
+            ),
+            (
+                &["GNU.sparse.realsize=7"],
+                Pax {
+                    sparse_real_size: Some(7),
+                    ..Pax::default()
+                },
+            ),
+            (
+                &["GNU.sparse.size=8"],
+                Pax {
+                    sparse_real_size: Some(8),
+                    ..Pax::default()
+                },
+            ),
+            (
+                &["GNU.sparse.map=1,2"],
+                Pax {
+                    sparse_map: Some(b"1,2".to_vec()),
+                    ..Pax::default()
+                },
+            ),
+            (
+                &[
+                    "GNU.sparse.offset=1",
+                    "GNU.sparse.numbytes=2",
+                    "GNU.sparse.offset=3",
+                ],
+                Pax {
+                    sparse_map: Some(b"1,2,3".to_vec()),
+                    ..Pax::default()
+                },
+            ),
+        ];
+        for (records, expected) in cases {
+            assert_eq!(parse(records).unwrap(), expected, "{records:?}");
+            assert_eq!(expected.changes_reading(), expected != Pax::default());
+        }
+        assert_eq!(
+            parse(&["path=first-value", "path=other-value"])
+                .unwrap()
+                .path
+                .unwrap(),
+            b"other-value"
+        );
+        for bad in ["size=-12345", "GNU.sparse.size=x1", "=value-12345"] {
+            assert!(parse(&[bad]).is_err(), "{bad}");
+        }
+        assert!(parse(&["size="]).is_err(), "its length has one digit less");
+        for bad in [
+            &b" path=a\n"[..],
+            b"11 path=a/b",
+            b"11 path=a/bx",
+            b"00000000000000000000012 path=a/b\n",
+        ] {
+            assert!(Pax::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(Pax::parse(b"00000012 a=b\n").is_err(), "the digits count too");
+        assert!(Pax::parse(b"00000013 a=b\n").is_ok());
+        assert_eq!(Pax::parse(b"").unwrap(), Pax::default());
+    }
+
+    #[test]
+    fn decimals_have_digits_only() {
+        for (text, value) in [
+            (&b"0"[..], Some(0)),
+            (b"9", Some(9)),
+            (b"18446744073709551615", Some(u64::MAX)),
+            (b"18446744073709551616", None),
+            (b"", None),
+            (b"1 ", None),
+            (b"/", None),
+            (b":", None),
+        ] {
+            assert_eq!(decimal(text), value, "{text:?}");
         }
     }
 

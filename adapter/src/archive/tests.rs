@@ -11,6 +11,9 @@ use std::time::Duration;
 mod growing;
 mod hostile;
 mod legal;
+mod tar_headers;
+mod zip_ends;
+mod zip_records;
 
 const LIMITS: GateLimits = GateLimits {
     max_entries: 100,

@@ -485,6 +485,3 @@ pub(super) enum Kind {
 pub(super) fn cut_off() -> io::Error {
     ErrorKind::UnexpectedEof.into()
 }
-
-#[cfg(test)]
-mod tests;

@@ -205,11 +205,9 @@ impl Watch {
         let outcome = self.watch(&mut child).await;
         let ordered = Instant::now();
         let family = end(&mut child, pid).await;
-        // Killed itself, or as its engine was, which is the same from here: then it may have left something.
-        let was_killed = |status: ExitStatus| status.signal() == Some(Signal::SIGKILL as i32);
         let mut orphans_alive = false;
         if child.try_wait().ok().flatten().is_some_and(was_killed) {
-            orphans_alive = !tokio::task::spawn_blocking(orphans::end).await.unwrap_or(false);
+            orphans_alive = !end_orphans().await;
         }
         if let (Err(_), Some(ending)) = (&outcome, &self.ending) {
             ending.observe(ordered.elapsed().as_secs_f64());
@@ -254,6 +252,9 @@ impl Watch {
                 read
             } else {
                 // Nobody is left to hold the pipes open, unless the supervisor was killed.
+                if was_killed(status) {
+                    end_orphans().await;
+                }
                 tokio::time::timeout(GRACE, &mut reading)
                     .await
                     .map_err(|_| EngineError::GroupAlive)??
@@ -289,6 +290,16 @@ async fn read_capped(
     Ok(bytes)
 }
 
+/// Whether a supervisor was killed itself, or its engine was, which is the same from here: then something may be left.
+fn was_killed(status: ExitStatus) -> bool {
+    status.signal() == Some(Signal::SIGKILL as i32)
+}
+
+/// Gives whether nothing is left.
+async fn end_orphans() -> bool {
+    tokio::task::spawn_blocking(orphans::end).await.unwrap_or(false)
+}
+
 /// Ends whatever is left. The supervisor does it when it is asked; it needs at most two graces.
 async fn end(child: &mut Child, pid: Option<u32>) -> Result<(), EngineError> {
     let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) else {
@@ -316,7 +327,7 @@ async fn end(child: &mut Child, pid: Option<u32>) -> Result<(), EngineError> {
 /// What supervisors leave behind that were killed themselves: it comes back to this process, which is the next
 /// subreaper above them.
 mod orphans {
-    use super::GRACE;
+    use super::{GRACE, MARGIN};
     use crate::engine::cage::descendants::{descendants, processes};
     use nix::sys::signal::{Signal, kill};
     use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -344,7 +355,7 @@ mod orphans {
     /// Gives whether nothing is left. Children of the host that links this library in would be taken for orphans, so
     /// it is called only after a supervisor was killed.
     pub(super) fn end() -> bool {
-        let until = Instant::now() + GRACE;
+        let until = Instant::now() + GRACE + MARGIN;
         loop {
             let alive = round();
             if alive == 0 {

@@ -46,6 +46,15 @@ pub(super) async fn take(
 ) -> Result<CatalogResponse, Problem> {
     let versions = app.scanner.engines.versions(run).await?;
     let cap = u64::try_from(app.config.ceiling.max_output_bytes).unwrap_or(0);
+    let job = CatalogJob {
+        source: Source::Image {
+            layout: LAYOUT,
+            // The gate has held all layers together to this.
+            max_layer_bytes: u64::try_from(limits.max_uncompressed_bytes).unwrap_or(1),
+            withheld: &staged.withheld,
+        },
+        catalogers: &["image"],
+    };
     // Platforms that differ in their configs only are catalogued once.
     let mut known = HashMap::new();
     let mut platforms: Vec<(String, usize)> = Vec::new();
@@ -59,7 +68,7 @@ pub(super) async fn take(
             continue;
         }
         let name = format!("platform-{index}");
-        let output = catalog(app, workspace, store, &name, image, &staged.withheld, limits, run).await?;
+        let output = catalog(app, workspace, store, &name, image, &job, run).await?;
         let done = normalize(output, image, &versions.syft).await?;
         total = total.saturating_add(done.document.len() as u64);
         check_output(total, cap)?;
@@ -114,28 +123,18 @@ async fn catalog(
     store: &Store,
     name: &str,
     image: &StagedImage,
-    withheld: &BTreeSet<String>,
-    limits: &ResourceLimits,
+    job: &CatalogJob<'_>,
     run: &RunContext,
 ) -> Result<CatalogOutput, Problem> {
     let directory = workspace
         .create_directory(name)
         .map_err(|error| Problem::new(Code::OciStageIo, "the layout cannot be made").caused_by(error))?;
     image.lay_out(store, &directory)?;
-    let job = CatalogJob {
-        source: Source::Image {
-            layout: LAYOUT,
-            // The gate has held all layers together to this.
-            max_layer_bytes: u64::try_from(limits.max_uncompressed_bytes).unwrap_or(1),
-            withheld,
-        },
-        catalogers: &["image"],
-    };
     app.metrics.engine_processes.inc();
     let output = app
         .scanner
         .engines
-        .catalog(&job, &directory, run)
+        .catalog(job, &directory, run)
         .await
         .map_err(|error| {
             let code = match &error {

@@ -318,8 +318,8 @@ mod tests {
             (entry(7, 7, 1), true),
             (entry(7, 8, 1), false),
             (entry(6, 0, 1), true),
-            // The count of a single string is not looked at.
-            (entry(6, 3, 99), true),
+            // Some readers look at the count of a single string, others do not.
+            (entry(6, 3, 99), false),
             (entry(6, 7, 1), false),
             (entry(8, 0, 4), true),
             (entry(8, 0, 5), false),

@@ -28,6 +28,17 @@ impl<'b> Header<'b> {
         number(self.field(124, 12)).ok_or("the size field is not a size")
     }
 
+    /// Whether the mode of what the type flag calls a file has the type bits of something else. Go's reader believes
+    /// the mode, and then there is no file to be read.
+    pub(super) fn mode_names_another_kind(self) -> bool {
+        number(self.field(100, 8)).is_some_and(|mode| {
+            matches!(
+                mode & !0o7777,
+                0o010_000 | 0o020_000 | 0o040_000 | 0o060_000 | 0o120_000 | 0o140_000
+            )
+        })
+    }
+
     /// Whether it is a POSIX header with a `prefix` field; GNU headers have other things there.
     fn prefix(self) -> &'b [u8] {
         if self.field(257, 6) != b"ustar\0" {

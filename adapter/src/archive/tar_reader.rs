@@ -173,6 +173,9 @@ impl Reader {
             let target = target.as_deref().unwrap_or(header.link_name());
             return self.without_data(level, sink, kind, place, target);
         }
+        if header.mode_names_another_kind() {
+            return Err(bad(level, "a file whose mode says that it is something else"));
+        }
         let map = sparse_map(header, &pax, source).map_err(|e| match e {
             MapError::Fault(fault) => bad(level, fault),
             MapError::Io(error) => level.broken_at(Format::Tar, place, error),

@@ -100,3 +100,27 @@ fn checksums_of_both_kinds_and_nothing_near() {
         assert!(has_magic(&head) && is_header(&head));
     }
 }
+
+#[test]
+fn a_mode_may_say_file_or_nothing_and_not_another_kind() {
+    for (mode, other) in [
+        ("0000644", false),
+        ("0100644", false),
+        ("0177777", false),
+        ("0107777", false),
+        ("0010644", true),
+        ("0020644", true),
+        ("0040755", true),
+        ("0060644", true),
+        ("0120777", true),
+        ("0147777", true),
+        ("no mode", false),
+    ] {
+        let block = block(&[(0, b"a"), (100, mode.as_bytes())]);
+        assert_eq!(
+            Header::parse(&block).unwrap().mode_names_another_kind(),
+            other,
+            "{mode}"
+        );
+    }
+}

@@ -8,10 +8,10 @@ fn type_bits_that_are_no_type_say_nothing() {
     const DOS: u16 = 0;
     for (made_by, mode, dos, slash, want) in [
         (UNIX, 0o177_777, 0x10, true, Some(Kind::Directory)),
-        (UNIX, 0o177_777, 0x10, false, Some(Kind::Directory)),
+        (UNIX, 0o177_777, 0x10, false, Some(Kind::File)),
         (UNIX, 0o177_777, 0, true, Some(Kind::Directory)),
         (UNIX, 0o177_777, 0, false, Some(Kind::File)),
-        (UNIX, 0o000_644, 0x10, false, Some(Kind::Directory)),
+        (UNIX, 0o000_644, 0x10, false, Some(Kind::File)),
         (UNIX, 0o000_644, 0, false, Some(Kind::File)),
         (UNIX, 0o100_644, 0x10, false, Some(Kind::File)),
         (UNIX, 0o100_755, 0, true, Some(Kind::Directory)),

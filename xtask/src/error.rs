@@ -29,6 +29,9 @@ pub(crate) enum Error {
     /// There is a Go toolchain, but an older one than the engine modules ask for.
     #[error("the engines need Go {wanted} or newer, found is {found} (https://go.dev/dl/)")]
     GoTooOld { wanted: String, found: String },
+    /// Programs that CI must have.
+    #[error("{0}")]
+    ProgramsMissing(String),
     /// A program of a Debian package of the same name is needed.
     #[error("{0} is not installed (apt-get install {0})")]
     NotInstalled(&'static str),

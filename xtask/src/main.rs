@@ -12,6 +12,7 @@ mod fuzz;
 mod go_program;
 mod http;
 mod lint;
+mod needs;
 mod process;
 mod reader;
 mod registries;

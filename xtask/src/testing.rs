@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use crate::cli::{Store, TestArguments};
 use crate::engines::Engines;
 use crate::error::{Error, io};
-use crate::suites::{self, Name, Step};
+use crate::suites::{self, Name, Step, Target};
 use crate::workspace::{Profile, Workspace};
-use crate::{database, engines, process, reader, registries};
+use crate::{database, engines, needs, process, reader, registries};
 
 /// Tests that ended one way or the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,6 +34,7 @@ struct Setting<'a> {
     reader: &'a Path,
     store: Store,
     slow: bool,
+    skips: Vec<String>,
 }
 
 /// Runs the chosen suites, or all, and prints the closing line.
@@ -47,6 +48,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()
     if chosen.contains(&Name::Oci) {
         registries::prepare(workspace)?;
     }
+    let missing = needs::missing();
+    if !missing.is_empty() && std::env::var_os("CI").is_some() {
+        return Err(Error::ProgramsMissing(needs::describe(&missing)));
+    }
     let (store, slow) = (arguments.database, arguments.slow);
     let setting = Setting {
         workspace,
@@ -55,6 +60,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()
         reader: &reader,
         store,
         slow,
+        skips: needs::skips(&missing),
     };
 
     let mut total = Count::default();
@@ -74,6 +80,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TestArguments) -> Result<()
 
     if !absent.is_empty() {
         println!("\nSUITES WITHOUT TESTS YET: {}", absent.join(", "));
+    }
+    if !missing.is_empty() {
+        println!("\n{}", needs::describe(&missing));
     }
     println!("\n{} passed, {} failed", total.passed, total.failed);
     let empty = total.passed == 0 || (by_name && !absent.is_empty());
@@ -121,6 +130,9 @@ fn command(setting: &Setting<'_>, step: &Step, target: &[String]) -> Command {
         command.args(["--features", "generate"]);
     }
     command.args(target).arg("--").args(step.selection());
+    if step.target != Target::Documentation {
+        command.args(&setting.skips);
+    }
     if setting.slow {
         command.arg("--include-ignored");
     }

@@ -32,6 +32,7 @@ const REPOSITORY: &str = "bench/large";
 
 /// Measures on a release build with scripted engines: what they would do is not staging.
 pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Figure>, Error> {
+    registries::require(registries::DOCKER_REGISTRY)?;
     registries::require(registries::SKOPEO)?;
     let scratch = workspace.target().join("run/bench-oci");
     fs::create_dir_all(&scratch).map_err(on("create", &scratch))?;

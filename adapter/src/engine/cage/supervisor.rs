@@ -14,12 +14,13 @@ use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, getppid, setsid};
+use std::collections::BTreeSet;
 use std::os::fd::AsFd as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// Between two rounds of deadly signals: what is being started meanwhile is caught by the next.
-const ROUND: Duration = Duration::from_millis(10);
+/// Between two rounds of signals: what is being started meanwhile is caught by the next.
+const ROUND: Duration = Duration::from_millis(20);
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +106,9 @@ impl Family {
 
     /// Ends whatever is left: politely, and after the grace by force; gives whether anything is left even then.
     fn end_all(&mut self, grace: Duration) -> Result<bool, CageError> {
-        for (signal, again) in [(Signal::SIGTERM, grace), (Signal::SIGKILL, ROUND)] {
+        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+            // Who handles a polite signal is not asked twice; a deadly one does no harm again.
+            let mut asked = BTreeSet::new();
             let until = Instant::now() + grace;
             let mut next_round = Instant::now();
             loop {
@@ -118,10 +121,12 @@ impl Family {
                 }
                 if now >= next_round {
                     for member in self.members() {
-                        // It may have ended in this moment.
-                        let _ = kill(Pid::from_raw(member), signal);
+                        if asked.insert(member) || signal == Signal::SIGKILL {
+                            // It may have ended in this moment.
+                            let _ = kill(Pid::from_raw(member), signal);
+                        }
                     }
-                    next_round = now + again;
+                    next_round = now + ROUND;
                 }
                 self.next_signal(Some(next_round.min(until).saturating_duration_since(now)))?;
             }

@@ -74,7 +74,7 @@ fn random_changes_get_a_verdict_inside_the_bounds() {
     for target in Target::ALL {
         let seeds = seeds::seeds(target);
         let config = Config {
-            cases: 128,
+            cases: 32,
             failure_persistence: None,
             ..Config::default()
         };

@@ -1,4 +1,4 @@
-//! The layers of a run: fetched a few at a time, inspected in the order of their images while the next ones arrive.
+//! The layers of a run: fetched a few at a time, inspected in the order of their images while they arrive.
 
 use super::digest::Digest;
 use super::document::{Layer, LayerKind};
@@ -6,18 +6,17 @@ use super::error::OciError;
 use super::layout::Store;
 use super::registry::Registry;
 use crate::archive::{
-    Container, Entry, EntrySink, Format, GateLimits, Input, Inspection, Interest, Profile, sniff,
+    Container, Entry, EntrySink, Format, GateLimits, Growth as _, Input, Inspection, Interest, Profile, sniff,
 };
 use crate::run::RunContext;
+use crate::spool::{self, Reader};
 use futures_util::stream::{self, StreamExt as _};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use tokio::sync::mpsc;
-
-/// Fetched layers that wait for the gate; their content is on disk, so this bounds nothing but the overlap.
-const AHEAD: usize = 8;
+use tokio::sync::oneshot;
+use tokio::task::JoinError;
 
 /// What the gate is given beside the layers.
 #[derive(Debug, Clone)]
@@ -38,7 +37,7 @@ pub(super) struct Taken {
     pub(super) withheld: BTreeSet<String>,
 }
 
-/// Fetches distinct layers into the store and inspects all of them under one budget.
+/// Fetches distinct layers into the store and inspects all of them under one budget, each while it arrives.
 pub(super) async fn take(
     registry: &Registry,
     store: &Store,
@@ -49,37 +48,46 @@ pub(super) async fn take(
     let total = layers
         .iter()
         .fold(0u64, |sum, layer| sum.saturating_add(layer.blob.size));
-    let mut absent = HashSet::new();
-    let (to_gate, fetched) = mpsc::channel::<(File, u64)>(AHEAD);
-    let gate = tokio::task::spawn_blocking(move || inspect_all(fetched, total, &gate));
-    let fetching: Vec<_> = layers.iter().map(|layer| fetch(registry, store, layer)).collect();
+    let (fetching, arrivals): (Vec<_>, Vec<_>) = layers
+        .iter()
+        .map(|layer| {
+            let (begun, arrival) = oneshot::channel();
+            (fetch(registry, store, layer, begun), arrival)
+        })
+        .unzip();
+    let mut gate = tokio::task::spawn_blocking(move || inspect_all(arrivals, total, &gate));
     // Results come in the order of the layers, so which failure is reported does not depend on the network.
-    let mut arriving = stream::iter(fetching).buffered(parallel.max(1));
+    let mut fetched = stream::iter(fetching).buffered(parallel.max(1));
+    let mut verdict: Option<Verdict> = None;
+    let mut arrived = 0;
+    let mut absent = HashSet::new();
     let failure = loop {
-        let next = tokio::select! {
-            () = to_gate.closed() => break None,
-            next = arriving.next() => next,
-        };
-        match next {
-            None => break None,
-            Some(Err(error)) => break Some(error),
-            Some(Ok(Err(digest))) => {
-                absent.insert(digest);
-            }
-            Some(Ok(Ok(layer))) => {
-                if to_gate.send(layer).await.is_err() {
-                    break None;
+        if matches!(&verdict, Some(Err(refusal)) if refusal.layer < arrived) {
+            break None;
+        }
+        tokio::select! {
+            ended = &mut gate, if verdict.is_none() => verdict = Some(unless_panicked(ended)),
+            next = fetched.next() => match next {
+                None => break None,
+                Some(Err(error)) => break Some(error),
+                Some(Ok(nobodys)) => {
+                    arrived += 1;
+                    absent.extend(nobodys);
                 }
-            }
+            },
         }
     };
-    drop((arriving, to_gate));
-    let inspected = gate
-        .await
-        .map_err(|error| OciError::Store(io::Error::other(error)))?;
-    // What the gate has seen comes before what failed to arrive.
-    match (inspected, failure) {
-        (Ok(_), Some(failure)) | (Err(failure), _) => Err(failure),
+    // What is still on its way ends here, and with it the gate's wait.
+    drop(fetched);
+    let verdict = match verdict {
+        Some(verdict) => verdict,
+        None => unless_panicked(gate.await),
+    };
+    match (verdict, failure) {
+        // What the gate made of bytes is of worth only when they are the layer's.
+        (Err(refusal), Some(_)) if refusal.layer < arrived => Err(refusal.error),
+        (_, Some(failure)) => Err(failure),
+        (Err(refusal), None) => Err(refusal.error),
         (Ok((inspection, withheld)), None) => Ok(Taken {
             inspection,
             absent,
@@ -88,27 +96,65 @@ pub(super) async fn take(
     }
 }
 
-/// The layer's content and size, or the digest of a layer that nobody has to have.
-type Fetched = Result<(File, u64), Digest>;
+/// What the gate saw, and which files are withheld.
+type Verdict = Result<(Inspection, BTreeSet<String>), Refusal>;
 
-async fn fetch(registry: &Registry, store: &Store, layer: &Layer) -> Result<Fetched, OciError> {
-    let Layer { blob, kind } = layer;
-    let file = store.begin(&blob.digest).map_err(OciError::Store)?;
-    let reader = file.try_clone().map_err(OciError::Store)?;
-    match registry.store(blob, file).await {
-        // Its descriptor may say where else it is. That is never asked: it could be anywhere.
-        Err(OciError::Missing { .. }) if *kind == LayerKind::Foreign => return Ok(Err(blob.digest.clone())),
-        other => other?,
-    }
-    store.finish(&blob.digest).map_err(OciError::Store)?;
-    Ok(Ok((reader, blob.size)))
+/// The gate's refusal of a layer.
+#[derive(Debug)]
+struct Refusal {
+    /// Position of the layer.
+    layer: usize,
+    error: OciError,
 }
 
-fn inspect_all(
-    mut layers: mpsc::Receiver<(File, u64)>,
-    total: u64,
-    gate: &Gate,
-) -> Result<(Inspection, BTreeSet<String>), OciError> {
+fn unless_panicked(outcome: Result<Verdict, JoinError>) -> Verdict {
+    outcome.unwrap_or_else(|error| {
+        Err(Refusal {
+            layer: 0,
+            error: OciError::Store(io::Error::other(error)),
+        })
+    })
+}
+
+/// A layer whose content is on its way.
+#[derive(Debug)]
+struct Arrival {
+    file: File,
+    size: u64,
+    growth: Reader,
+}
+
+/// Fetches one layer and says when its content begins to come. Gives the digest of a layer that nobody has to have.
+async fn fetch(
+    registry: &Registry,
+    store: &Store,
+    layer: &Layer,
+    begun: oneshot::Sender<Arrival>,
+) -> Result<Option<Digest>, OciError> {
+    let Layer { blob, kind } = layer;
+    let download = match registry.download(blob).await {
+        // Its descriptor may say where else it is. That is never asked: it could be anywhere.
+        Err(OciError::Missing { .. }) if *kind == LayerKind::Foreign => return Ok(Some(blob.digest.clone())),
+        other => other?,
+    };
+    let file = store.begin(&blob.digest).map_err(OciError::Store)?;
+    let (writer, growth) = spool::growing();
+    // The gate may be at another layer still; this one need not wait for it.
+    growth.reached(u64::MAX);
+    // A gate that has ended takes nothing more, and its verdict says why.
+    let _ = begun.send(Arrival {
+        file: file.try_clone().map_err(OciError::Store)?,
+        size: blob.size,
+        growth,
+    });
+    download.store(blob, file, writer).await?;
+    store.finish(&blob.digest).map_err(OciError::Store)?;
+    Ok(None)
+}
+
+/// Inspects layers in their order. One that never begins to arrive is passed over: it is absent, or its fetch failed,
+/// which outranks all that is seen of later ones.
+fn inspect_all(arrivals: Vec<oneshot::Receiver<Arrival>>, total: u64, gate: &Gate) -> Verdict {
     let mut withheld = BTreeSet::new();
     let mut totals = Inspection {
         format: Format::Tar,
@@ -119,18 +165,15 @@ fn inspect_all(
         unopened: 0,
     };
     let inspector = crate::archive::Gate::new(gate.limits, total, &gate.scratch, Profile::Layer, &gate.run);
-    while let Some((file, size)) = layers.blocking_recv() {
+    for (layer, arrival) in arrivals.into_iter().enumerate() {
+        let Ok(arrival) = arrival.blocking_recv() else {
+            continue;
+        };
         let mut watch = Watch {
             withheld,
             ..Watch::default()
         };
-        let seen = inspector
-            .inspect(Input::complete(&file, size), &mut watch)
-            .map_err(OciError::Layer)?;
-        let is_readable = matches!(seen.format, Format::Tar | Format::Gzip | Format::Zstd);
-        if !is_readable || !(seen.content == Format::Tar || watch.is_empty_tar()) {
-            return Err(OciError::LayerFormat);
-        }
+        let seen = inspect(&inspector, &arrival, &mut watch).map_err(|error| Refusal { layer, error })?;
         totals.entries += seen.entries;
         totals.expanded_bytes += seen.expanded_bytes;
         totals.nested_archives += seen.nested_archives;
@@ -138,6 +181,21 @@ fn inspect_all(
         withheld = watch.withheld;
     }
     Ok((totals, withheld))
+}
+
+fn inspect(
+    inspector: &crate::archive::Gate<'_>,
+    layer: &Arrival,
+    watch: &mut Watch,
+) -> Result<Inspection, OciError> {
+    let input = Input::growing(&layer.file, layer.size, &layer.growth);
+    let seen = inspector.inspect(input, watch).map_err(OciError::Layer)?;
+    let is_readable = matches!(seen.format, Format::Tar | Format::Gzip | Format::Zstd);
+    if is_readable && (seen.content == Format::Tar || watch.is_empty_tar()) {
+        Ok(seen)
+    } else {
+        Err(OciError::LayerFormat)
+    }
 }
 
 /// Most files of an image that are withheld from the engine; with more the image is refused.

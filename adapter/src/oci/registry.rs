@@ -13,6 +13,7 @@ use super::trust;
 use crate::config::OciConfig;
 use crate::http::upload::{self, UploadError};
 use crate::run::RunContext;
+use crate::spool::Writer;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body as _, Incoming};
@@ -177,33 +178,18 @@ impl Registry {
         self.document(Collection::Blobs, blob, "a config").await
     }
 
-    /// Any blob, into `file`, which is empty.
+    /// Asks for any blob. Its content waits until [`Download::store`] takes it.
     ///
     /// # Errors
-    /// [`OciError`]. The file's content is then unspecified.
-    pub async fn store(&self, blob: &Blob, file: File) -> Result<(), OciError> {
-        let what = "a layer";
-        let response = self.get(Collection::Blobs, &blob.digest, what).await?;
-        check_announced(&response, blob.size, what)?;
-        let is_framed = is_framed(&response);
-        let mut body = response.into_body();
-        let received = upload::receive(&mut body, file, blob.size, NO_STALL_LIMIT, &self.run)
-            .await
-            .map_err(|error| match error {
-                UploadError::TooLarge { limit } => too_long(limit, what),
-                UploadError::BrokenOff(source) => OciError::Io(source),
-                UploadError::Store(source) => OciError::Store(source),
-                UploadError::Stopped(stopped) => stopped.into(),
-                UploadError::Stalled(_) => OciError::Stopped(crate::run::Stopped::TimedOut),
-            })?;
-        check_length(received.size, blob.size, is_framed, what)?;
-        if received.sha256 == blob.digest.hex() {
-            Ok(())
-        } else {
-            Err(OciError::DigestMismatch {
-                what: what.to_owned(),
-            })
-        }
+    /// [`OciError`].
+    pub async fn download(&self, blob: &Blob) -> Result<Download<'_>, OciError> {
+        let response = self.get(Collection::Blobs, &blob.digest, LAYER).await?;
+        check_announced(&response, blob.size, LAYER)?;
+        Ok(Download {
+            is_framed: is_framed(&response),
+            body: response.into_body(),
+            run: &self.run,
+        })
     }
 
     async fn document(&self, collection: Collection, blob: &Blob, what: &str) -> Result<Vec<u8>, OciError> {
@@ -287,6 +273,44 @@ impl Registry {
             document.extend_from_slice(&block);
         }
         Ok(Some(document))
+    }
+}
+
+/// What a blob is called in errors.
+const LAYER: &str = "a layer";
+
+/// A blob whose head was good and whose content is still on its way.
+#[derive(Debug)]
+pub struct Download<'r> {
+    body: Incoming,
+    is_framed: bool,
+    run: &'r RunContext,
+}
+
+impl Download<'_> {
+    /// Takes the content into `file`, which is empty, and tells whoever reads along through `spool`.
+    ///
+    /// # Errors
+    /// [`OciError`]: the content is not the blob's, or did not come. What is in the file then is not to be trusted.
+    pub async fn store(mut self, blob: &Blob, file: File, spool: Writer) -> Result<(), OciError> {
+        let body = &mut self.body;
+        let received = upload::receive_for_reader(body, file, spool, blob.size, NO_STALL_LIMIT, self.run)
+            .await
+            .map_err(|error| match error {
+                UploadError::TooLarge { limit } => too_long(limit, LAYER),
+                UploadError::BrokenOff(source) => OciError::Io(source),
+                UploadError::Store(source) => OciError::Store(source),
+                UploadError::Stopped(stopped) => stopped.into(),
+                UploadError::Stalled(_) => OciError::Stopped(crate::run::Stopped::TimedOut),
+            })?;
+        check_length(received.size, blob.size, self.is_framed, LAYER)?;
+        if received.sha256 == blob.digest.hex() {
+            Ok(())
+        } else {
+            Err(OciError::DigestMismatch {
+                what: LAYER.to_owned(),
+            })
+        }
     }
 }
 

@@ -66,7 +66,11 @@ async fn fetch(answer: Vec<u8>, stays_open: bool, timeout: Duration) -> [Result<
         .unwrap();
     assert!(!format!("{registry:?}").contains("s3cret"));
     let mut file = tempfile::tempfile().unwrap();
-    let stored = registry.store(&blob(), file.try_clone().unwrap()).await;
+    let (spool, _) = crate::spool::growing();
+    let stored = match registry.download(&blob()).await {
+        Ok(download) => download.store(&blob(), file.try_clone().unwrap(), spool).await,
+        Err(error) => Err(error),
+    };
     if stored.is_ok() {
         use std::io::{Read as _, Seek as _};
         let mut content = Vec::new();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// Most bytes that are taken in before the reader has come near them.
-pub const READ_AHEAD: u64 = 512 << 10;
+pub const READ_AHEAD: u64 = 256 << 10;
 
 /// What both sides know of the file.
 #[derive(Debug)]

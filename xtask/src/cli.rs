@@ -64,6 +64,9 @@ enum Verb {
         /// What to measure.
         #[arg(value_enum)]
         area: bench::Area,
+        /// Only the parts of the area whose names hold this; areas without parts ignore it.
+        #[arg(long, value_name = "PART")]
+        only: Option<String>,
         /// Also write the figures as a JSON list.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
@@ -141,7 +144,9 @@ impl Cli {
             Verb::Lint => lint::run(&workspace),
             Verb::Services { action } => services::run(&workspace, action),
             Verb::Schemas { check } => schemas(&workspace, check),
-            Verb::Bench { area, json } => bench::run(&workspace, area, json.as_deref()),
+            Verb::Bench { area, only, json } => {
+                bench::run(&workspace, area, only.as_deref(), json.as_deref())
+            }
             Verb::Corpus { url, corpus, rest } => corpus::run(&workspace, &url, corpus, &rest),
             Verb::Fuzz {
                 target,

@@ -92,6 +92,7 @@ async fn receive(
     let stall = app.config.http.body_timeout;
     let received = upload::receive_for_reader(body, file, spool, limit, stall, run).await?;
     app.metrics.stage("receive", started.elapsed());
+    tracing::debug!(bytes = received.size, "the input is here");
     Ok(received)
 }
 

@@ -69,6 +69,14 @@ impl Figure {
     }
 }
 
+/// Says the figures of a part as soon as there are some: later parts take long and may fail.
+pub(crate) fn told(figures: Vec<Figure>) -> Vec<Figure> {
+    for figure in &figures {
+        eprintln!("  {}", figure.row().join("  "));
+    }
+    figures
+}
+
 /// At most two decimals, and none that say nothing.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.2}");

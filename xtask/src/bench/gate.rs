@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::figure::{Figure, number};
+use super::figure::{Figure, number, told};
 use crate::adapter;
 use crate::error::{Error, on};
 use crate::process;
@@ -30,19 +30,28 @@ struct Pass {
     peak_bytes: f64,
 }
 
-/// Measures everything on release builds, one part after the other.
-pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Figure>, Error> {
+/// Measures on release builds, one part (`passes`, `uploads`, `requests`) after the other; `only` picks by name. The
+/// samples of all of them are those of the passes, which have to run first on a new machine.
+pub(super) fn measure(workspace: &Workspace, only: Option<&str>) -> Result<Vec<Figure>, Error> {
+    let is_wanted = |part: &str| only.is_none_or(|only| part.contains(only));
     let scratch = workspace.target().join("run/bench");
     fs::create_dir_all(&scratch).map_err(on("create", &scratch))?;
-    eprintln!("measuring: passes through the gate");
-    let mut figures = passes(workspace, &scratch)?;
+    let mut figures = Vec::new();
+    if is_wanted("passes") {
+        eprintln!("measuring: passes through the gate");
+        figures.extend(told(passes(workspace, &scratch)?));
+    }
     let (credential, _) = credential();
     let mut options = adapter::options(workspace, free_address()?, Profile::Release, credential, "bench")?;
     options.log = Some(scratch.join("adapter.log"));
-    eprintln!("measuring: from the last byte to the engine");
-    figures.extend(uploads::measure(&options, &scratch)?);
-    eprintln!("measuring: whole requests against stock Syft");
-    figures.extend(requests::measure(&options, &scratch)?);
+    if is_wanted("uploads") {
+        eprintln!("measuring: from the last byte to the engine");
+        figures.extend(told(uploads::measure(&options, &scratch)?));
+    }
+    if is_wanted("requests") {
+        eprintln!("measuring: whole requests against stock Syft");
+        figures.extend(told(requests::measure(&options, &scratch)?));
+    }
     Ok(figures)
 }
 

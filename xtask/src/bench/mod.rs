@@ -44,11 +44,16 @@ pub(crate) enum Area {
 /// Measures, prints a table and, if asked, writes the list as JSON.
 ///
 /// A missed goal is a result, not an error.
-pub(crate) fn run(workspace: &Workspace, area: Area, json: Option<&Path>) -> Result<(), Error> {
+pub(crate) fn run(
+    workspace: &Workspace,
+    area: Area,
+    only: Option<&str>,
+    json: Option<&Path>,
+) -> Result<(), Error> {
     let figures = match area {
         Area::Adapter => adapter::measure(workspace)?,
         Area::Oci => oci::measure(workspace)?,
-        Area::Gate => gate::measure(workspace)?,
+        Area::Gate => gate::measure(workspace, only)?,
         other => {
             let name = other
                 .to_possible_value()

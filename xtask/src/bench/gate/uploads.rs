@@ -1,16 +1,16 @@
-//! From the last byte that the client has sent to the start of the engine.
+//! From the last byte that the adapter has received to the start of the engine.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::with_adapter;
 use crate::bench::figure::{Figure, median, number};
-use crate::engines::Engines;
 use crate::error::{Error, io as on_io, on};
 use crate::process;
 use crate::service::Options;
@@ -18,33 +18,51 @@ use crate::service::Options;
 /// Uploads of which the median is taken.
 const ROUNDS: usize = 5;
 
+/// Between two looks at log and processes.
+const LOOK: Duration = Duration::from_millis(1);
+/// The adapter's note, at the level `debug`.
+const RECEIVED: &str = "the input is here";
+
 /// Uploads the tar.gz of the passes as fast as loopback takes it.
 pub(super) fn measure(options: &Options, scratch: &Path) -> Result<Vec<Figure>, Error> {
-    let log = scratch.join("syft.starts");
-    let options = Options {
-        engines: noting(&options.engines, &log, &scratch.join("noting"))?,
-        ..options.clone()
-    };
+    let engine = fs::canonicalize(&options.engines.syft).map_err(on("find", &options.engines.syft))?;
     let body = scratch.join("gate.tar.gz");
     let sha256 = process::output(Command::new("sha256sum").arg(&body))?;
     let sha256 = sha256.split_whitespace().next().unwrap_or_default().to_owned();
-    let mut waits = Vec::new();
-    let mut uploads = Vec::new();
-    with_adapter(&options, |_| {
+    let (mut waits, mut since_sent, mut uploads) = (Vec::new(), Vec::new(), Vec::new());
+    let log = scratch.join("adapter.log");
+    let options = &Options {
+        log: Some(log.clone()),
+        settings: vec![("LOG_LEVEL", "debug".to_owned())],
+        ..options.clone()
+    };
+    with_adapter(options, |_| {
         for _ in 0..ROUNDS {
-            fs::write(&log, "").map_err(on("write", &log))?;
-            let (sent, seconds) = upload(&options, &body, &sha256)?;
-            let text = fs::read_to_string(&log).map_err(on("read", &log))?;
-            let started: f64 = text.trim().parse().map_err(|_| Error::Unexpected {
-                what: "the start of the engine",
-                why: format!("{text:?}"),
-            })?;
-            waits.push((started - sent) * 1000.0);
+            let done = AtomicBool::new(false);
+            let (uploaded, moments) = thread::scope(|scope| {
+                let watcher = scope.spawn(|| watch(&engine, &log, &done));
+                let uploaded = upload(options, &body, &sha256);
+                done.store(true, Ordering::Relaxed);
+                (uploaded, watcher.join().unwrap_or_default())
+            });
+            let (sent, seconds) = uploaded?;
+            let (Some(received), Some(started)) = (moments.received, moments.started) else {
+                return Err(Error::Unexpected {
+                    what: "the start of the engine",
+                    why: format!("it was not seen: {moments:?}"),
+                });
+            };
+            waits.push((started - received) * 1000.0);
+            since_sent.push((started - sent) * 1000.0);
             uploads.push(seconds);
         }
         Ok(())
     })?;
-    let beside = format!("the upload took {} s", number(median(&uploads)));
+    let beside = format!(
+        "the upload took {} s; after the client's last write {} ms, which includes what the sockets hold",
+        number(median(&uploads)),
+        number(median(&since_sent))
+    );
     Ok(vec![
         Figure::new("gate.tar.gz.last_byte_to_engine", median(&waits), "ms")
             .at_most(20.0)
@@ -52,20 +70,42 @@ pub(super) fn measure(options: &Options, scratch: &Path) -> Result<Vec<Figure>, 
     ])
 }
 
-/// A Syft that notes when it scans, and then becomes the real one.
-fn noting(real: &Engines, log: &Path, directory: &Path) -> Result<Engines, Error> {
-    fs::create_dir_all(directory).map_err(on("create", directory))?;
-    let path: PathBuf = directory.join("syft");
-    let text = format!(
-        "#!/bin/sh\n[ \"$1\" = scan ] && date +%s.%N >> '{}'\nexec '{}' \"$@\"\n",
-        log.display(),
-        real.syft.display()
-    );
-    fs::write(&path, text).map_err(on("write", &path))?;
-    fs::set_permissions(&path, Permissions::from_mode(0o755)).map_err(on("make executable", &path))?;
-    Ok(Engines {
-        syft: path,
-        grype: real.grype.clone(),
+/// When things happened, seconds since 1970.
+#[derive(Debug, Default)]
+struct Moments {
+    /// The adapter had the last byte.
+    received: Option<f64>,
+    /// The engine ran.
+    started: Option<f64>,
+}
+
+/// Watches until `done` for the adapter's note that it has the whole input, and for the scan of `engine`.
+///
+/// It asks the process list, so the engine that runs is the real one in its sandbox.
+fn watch(engine: &Path, log: &Path, done: &AtomicBool) -> Moments {
+    let notes = || fs::read_to_string(log).map_or(0, |log| log.matches(RECEIVED).count());
+    let before = notes();
+    let mut moments = Moments::default();
+    while !done.load(Ordering::Relaxed) && moments.started.is_none() {
+        let now = now();
+        if moments.received.is_none() && notes() > before {
+            moments.received = Some(now);
+        }
+        if is_scanning(engine) {
+            moments.started = Some(now);
+        }
+        thread::sleep(LOOK);
+    }
+    moments
+}
+
+/// Whether a process is `engine` and was told to scan.
+fn is_scanning(engine: &Path) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.map(|process| process.path()).any(|process| {
+        fs::read_link(process.join("exe")).is_ok_and(|program| program == engine)
+            && fs::read(process.join("cmdline"))
+                .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"scan"))
     })
 }
 

@@ -63,6 +63,7 @@ impl Scanner {
             max_output: bytes(config.ceiling.max_output_bytes),
             max_stderr: bytes(config.ceiling.max_stderr_bytes),
             max_file: config.admission.scratch_mebibytes << 20,
+            max_memory: config.engine.memory_bytes.unwrap_or(u64::MAX),
             sandbox: config.engine.sandbox,
             readable: config.engine.sandbox_readable.clone(),
             ending: metrics.engine_ending.clone(),

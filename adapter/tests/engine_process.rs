@@ -25,6 +25,7 @@ fn command(dir: &Path, script: &str) -> EngineCommand {
             open_files: 64,
             processes: 4096,
             cpu_seconds: 600,
+            memory: u64::MAX,
         },
         sandbox: Sandbox {
             mode: Mode::Off,

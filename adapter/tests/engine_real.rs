@@ -11,6 +11,7 @@ use assay_adapter::sbom::merge::PlatformsByRef;
 use assay_adapter::sbom::report;
 use assay_adapter::telemetry::Metrics;
 use assay_adapter::vulndb::Store;
+use assay_schemas::Code;
 use assay_schemas::catalog::PartialCode;
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,6 +24,10 @@ fn context() -> RunContext {
 }
 
 fn engines(root: &Path) -> Engines {
+    engines_with(root, 4 << 30)
+}
+
+fn engines_with(root: &Path, max_memory: u64) -> Engines {
     let directory = PathBuf::from(std::env::var_os("ASSAY_ENGINES").expect("ASSAY_ENGINES is set"));
     Engines::new(EnginesConfig {
         launcher: PathBuf::from(env!("CARGO_BIN_EXE_assay-adapter")),
@@ -34,6 +39,7 @@ fn engines(root: &Path) -> Engines {
         max_output: 16 << 20,
         max_stderr: 256 << 10,
         max_file: 64 << 20,
+        max_memory,
         sandbox: Mode::Required,
         readable: Vec::new(),
         ending: Metrics::default().engine_ending,
@@ -187,4 +193,36 @@ async fn a_match_finds_the_advisory_and_says_where() {
             None => first = Some(report.document),
         }
     }
+}
+
+/// Enough for an engine to start and to say its version, and too little for it to do its work.
+const LITTLE_MEMORY: u64 = 160 << 20;
+
+#[tokio::test]
+async fn an_engine_that_runs_out_of_memory_says_so_and_others_do_not_notice() {
+    let (poor_root, rich_root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for root in [&poor_root, &rich_root] {
+        fs::write(root.path().join("a.jar"), log4j()).unwrap();
+    }
+    let job = CatalogJob {
+        source: Source::File("a.jar"),
+        catalogers: &["java-archive-cataloger"],
+    };
+    let poor = engines_with(poor_root.path(), LITTLE_MEMORY);
+    let rich = engines(rich_root.path());
+    assert!(poor.versions(&context()).await.is_ok(), "it starts");
+    let run = context();
+    let (first, second) = tokio::join!(
+        poor.catalog(&job, poor_root.path(), &run),
+        rich.catalog(&job, rich_root.path(), &run)
+    );
+    let error = first.unwrap_err();
+    assert_eq!(error.code(), Code::ProcessOutOfMemory, "{error}");
+    assert!(error.code().retryable());
+    let text = error.to_string();
+    let (_, figures) = text.split_once("it had up to ").unwrap();
+    let (peak, limit) = figures.split_once(" MiB of memory and may have ").unwrap();
+    assert_eq!(limit, "160 MiB");
+    assert!((1..4096).contains(&peak.parse::<u64>().unwrap()), "{text}");
+    second.unwrap();
 }

@@ -27,6 +27,7 @@ fn command(dir: &Path, mode: Mode, executable: &Path, args: &[&Path]) -> EngineC
             open_files: 64,
             processes: 4096,
             cpu_seconds: 600,
+            memory: u64::MAX,
         },
         sandbox: Sandbox {
             mode,
@@ -135,6 +136,7 @@ async fn the_adapters_own_probe_tells_what_is_in_force() {
             max_output: 1 << 20,
             max_stderr: 1 << 16,
             max_file: 1 << 20,
+            max_memory: u64::MAX,
             sandbox: mode,
             readable: Vec::new(),
             ending: Metrics::default().engine_ending,

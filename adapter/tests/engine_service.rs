@@ -86,6 +86,7 @@ esac"#,
             max_stderr: 1 << 16,
             max_file: 1 << 20,
             // The stand-ins are scripts that call programs and write beside themselves.
+            max_memory: u64::MAX,
             sandbox: Mode::Off,
             readable: Vec::new(),
             ending: Metrics::default().engine_ending,

@@ -113,6 +113,8 @@ codes! {
     ProcessFailed = "SCANNER_PROCESS_FAILED", 422, false;
     /// An engine was ended by a signal.
     ProcessKilled = "SCANNER_PROCESS_KILLED", 503, true;
+    /// An engine ran out of memory: the host's, or what it may have.
+    ProcessOutOfMemory = "SCANNER_PROCESS_OUT_OF_MEMORY", 503, true;
     /// An engine ran out of disk space.
     ScratchExhausted = "SCANNER_SCRATCH_EXHAUSTED", 503, true;
     /// An engine wrote more output than the cap.

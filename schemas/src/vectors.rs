@@ -56,6 +56,8 @@ pub enum Given {
     EngineExitsNonzero,
     /// The engine is ended by a signal.
     EngineExitsBySignal,
+    /// The engine says that it ran out of memory and ends with a status other than 0.
+    EngineOutOfMemory,
     /// The engine says that no space is left and ends with a status other than 0.
     EngineDiskFull,
     /// The engine writes more to standard output than the cap.

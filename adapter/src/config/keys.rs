@@ -137,6 +137,14 @@ pub const KEYS: &[Key] = &[
         "Matcher; looked up on PATH when it has no slash.",
     ),
     key(
+        "engine_memory_bytes",
+        Kind::Bytes,
+        "4GiB",
+        Bounds::Refuse(0, i64::MAX),
+        "Writable memory of one engine process; 0 leaves it to the host. Syft starts with 128 MiB and needs about \
+         256 MiB for a small artifact.",
+    ),
+    key(
         "sandbox",
         Kind::Choice(&["required", "best-effort", "off"]),
         "best-effort",

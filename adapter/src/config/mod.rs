@@ -89,6 +89,8 @@ pub struct EngineConfig {
     pub grype: String,
     /// File that remembers versions and provenance.
     pub provenance_cache: PathBuf,
+    /// Writable memory of one engine process, bytes; `None` leaves it to the host.
+    pub memory_bytes: Option<u64>,
     /// Whether engines run in a sandbox.
     pub sandbox: Mode,
     /// What they may read in it beside what they need.
@@ -184,6 +186,9 @@ impl Config {
                 syft: values.text("syft_executable").to_owned(),
                 grype: values.text("grype_executable").to_owned(),
                 provenance_cache,
+                memory_bytes: u64::try_from(values.number("engine_memory_bytes"))
+                    .ok()
+                    .filter(|bytes| *bytes > 0),
                 sandbox: Mode::parse(values.text("sandbox")).unwrap_or(Mode::Required),
                 sandbox_readable: std::env::split_paths(values.text("sandbox_readable"))
                     .filter(|path| path.is_absolute())

@@ -11,6 +11,33 @@ use std::sync::Arc;
 /// Most characters of an engine's own words in an error.
 pub const MAX_STDERR_CHARS: usize = 1000;
 
+/// Memory of an engine that did not end well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Most resident memory that it had, bytes.
+    pub peak: u64,
+    /// Writable memory that it was allowed, bytes; `u64::MAX` is no limit.
+    pub limit: u64,
+}
+
+/// What an error says of it.
+fn said(memory: Option<MemoryUse>) -> String {
+    match memory {
+        None => String::new(),
+        Some(MemoryUse {
+            peak,
+            limit: u64::MAX,
+        }) => format!("; it had up to {} MiB of memory", peak >> 20),
+        Some(MemoryUse { peak, limit }) => {
+            format!(
+                "; it had up to {} MiB of memory and may have {} MiB",
+                peak >> 20,
+                limit >> 20
+            )
+        }
+    }
+}
+
 /// A failed engine run.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EngineError {
@@ -44,15 +71,20 @@ pub enum EngineError {
     /// Processes of the engine's group are alive after the kill.
     #[error("the engine's process group could not be ended")]
     GroupAlive,
-    /// Ended by a signal that the adapter did not send: out of memory for the most part.
-    #[error("the engine was ended by signal {signal}")]
+    /// Ended by a signal that the adapter did not send: the host's out-of-memory killer for the most part.
+    #[error("the engine was ended by signal {signal}{}", said(*memory))]
     Killed {
         /// Number of the signal.
         signal: i32,
+        /// What it had of memory.
+        memory: Option<MemoryUse>,
     },
     /// The engine itself ran out of memory.
-    #[error("the engine ran out of memory")]
-    OutOfMemory,
+    #[error("the engine ran out of memory{}", said(*memory))]
+    OutOfMemory {
+        /// What it had of memory.
+        memory: Option<MemoryUse>,
+    },
     /// The disk is full.
     #[error("the engine ran out of disk space")]
     ScratchExhausted,
@@ -116,7 +148,8 @@ impl EngineError {
                 Code::ProcessIo
             }
             Self::Isolation { .. } => Code::ProcessIsolationUnavailable,
-            Self::Killed { .. } | Self::OutOfMemory => Code::ProcessKilled,
+            Self::Killed { .. } => Code::ProcessKilled,
+            Self::OutOfMemory { .. } => Code::ProcessOutOfMemory,
             Self::ScratchExhausted => Code::ScratchExhausted,
             Self::DatabaseUnreadable { .. } => Code::DatabaseUnreadable,
             Self::DatabaseTooOld => Code::DatabaseTooOld,
@@ -167,9 +200,34 @@ const DATABASE_UNREADABLE: &[&str] = &[
     "no such table",
 ];
 
+/// Words of the Go runtime when the system gives it no memory. Source: `runtime/{malloc,mem_linux,os_linux}.go`.
+const OUT_OF_MEMORY: &[&str] = &[
+    "runtime: out of memory",
+    "fatal error: out of memory",
+    "cannot allocate memory",
+    "failed to create new os thread",
+];
+
+/// Takes the supervisor's note on memory out of an engine's last words; it is the last that there is.
+fn without_memory(text: &str) -> (&str, Option<MemoryUse>) {
+    let found = text.rsplit_once(super::cage::MARK).and_then(|(words, note)| {
+        let (peak, limit) = note
+            .strip_prefix(super::cage::MEMORY)?
+            .trim_end()
+            .split_once(' ')?;
+        let memory = MemoryUse {
+            peak: peak.parse().ok()?,
+            limit: limit.parse().ok()?,
+        };
+        Some((words, Some(memory)))
+    });
+    found.unwrap_or((text, None))
+}
+
 /// What an end other than exit code zero means.
 pub(crate) fn classify(status: ExitStatus, stderr: &[u8], file_size_limit: u64) -> EngineError {
     let text = String::from_utf8_lossy(stderr);
+    let (text, memory) = without_memory(&text);
     if let Some(reason) = text.lines().find_map(|line| line.strip_prefix(super::cage::MARK)) {
         if reason.starts_with(super::cage::ALIVE) {
             return EngineError::GroupAlive;
@@ -194,7 +252,7 @@ pub(crate) fn classify(status: ExitStatus, stderr: &[u8], file_size_limit: u64) 
                 limit: file_size_limit,
             }
         } else {
-            EngineError::Killed { signal }
+            EngineError::Killed { signal, memory }
         };
     }
     if says(&["file too large"]) {
@@ -202,8 +260,8 @@ pub(crate) fn classify(status: ExitStatus, stderr: &[u8], file_size_limit: u64) 
             limit: file_size_limit,
         };
     }
-    if says(&["runtime: out of memory", "cannot allocate memory"]) {
-        return EngineError::OutOfMemory;
+    if says(OUT_OF_MEMORY) {
+        return EngineError::OutOfMemory { memory };
     }
     if says(&["vulnerability database was built"]) {
         return EngineError::DatabaseTooOld;
@@ -244,7 +302,17 @@ mod tests {
             (
                 exit(2),
                 "fatal error: runtime: out of memory",
-                Code::ProcessKilled,
+                Code::ProcessOutOfMemory,
+            ),
+            (
+                exit(2),
+                "fatal error: runtime: cannot allocate memory\n\nassay-launcher: memory: 167772160 167772160\n",
+                Code::ProcessOutOfMemory,
+            ),
+            (
+                exit(1),
+                "could not parse file\nassay-launcher: memory: 1 2\n",
+                Code::ProcessFailed,
             ),
             (
                 exit(1),
@@ -274,6 +342,44 @@ mod tests {
                 "{status} {stderr}"
             );
         }
+    }
+
+    #[test]
+    fn errors_of_memory_say_how_much() {
+        let cases = [
+            ("", ""),
+            (
+                "\nassay-launcher: memory: 104857600 268435456\n",
+                "; it had up to 100 MiB of memory and may have 256 MiB",
+            ),
+            (
+                "\nassay-launcher: memory: 104857600 18446744073709551615\n",
+                "; it had up to 100 MiB of memory",
+            ),
+            ("\nassay-launcher: memory: 1\n", ""),
+        ];
+        for (note, want) in cases {
+            let words = format!("fatal error: runtime: out of memory{note}");
+            let error = classify(ExitStatus::from_raw(2 << 8), words.as_bytes(), 1);
+            if note.is_empty() || !want.is_empty() {
+                assert_eq!(
+                    error.to_string(),
+                    format!("the engine ran out of memory{want}"),
+                    "{note}"
+                );
+            }
+            let error = classify(ExitStatus::from_raw(9), words.as_bytes(), 1);
+            if note.is_empty() || !want.is_empty() {
+                assert_eq!(
+                    error.to_string(),
+                    format!("the engine was ended by signal 9{want}"),
+                    "{note}"
+                );
+            }
+        }
+        let refused = b"bad file\nassay-launcher: memory: 1 2\n";
+        let error = classify(ExitStatus::from_raw(1 << 8), refused, 1);
+        assert_eq!(error.to_string(), "the engine failed with exit code 1: bad file");
     }
 
     #[test]

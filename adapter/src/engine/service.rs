@@ -54,6 +54,8 @@ pub struct EnginesConfig {
     pub max_stderr: u64,
     /// Largest file that an engine may write, bytes.
     pub max_file: u64,
+    /// Writable memory of one engine process, bytes.
+    pub max_memory: u64,
     /// Whether engines run in a sandbox.
     pub sandbox: Mode,
     /// What engines may read in it beside what they need, for engines that are installed in odd places.

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 pub(crate) const ENGINE_BEHAVIOUR: &[Given] = &[
     Given::EngineExitsNonzero,
     Given::EngineExitsBySignal,
+    Given::EngineOutOfMemory,
     Given::EngineDiskFull,
     Given::EngineFloodsStdout,
     Given::EngineFloodsStderr,
@@ -31,6 +32,9 @@ pub(crate) fn behaviour(given: Given) -> Vec<Action> {
     match given {
         Given::EngineExitsNonzero => vec![Action::Exit(1)],
         Given::EngineExitsBySignal => vec![Action::Signal("SIGKILL".to_owned())],
+        Given::EngineOutOfMemory => {
+            vec![says("fatal error: runtime: out of memory"), Action::Exit(2)]
+        }
         Given::EngineDiskFull => {
             vec![says("write /somewhere: no space left on device"), Action::Exit(1)]
         }

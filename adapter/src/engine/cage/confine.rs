@@ -39,6 +39,8 @@ fn confine(plan: &Plan) -> Result<(), CageError> {
     lower(Resource::RLIMIT_NOFILE, limits.open_files).map_err(step("open files limit"))?;
     lower(Resource::RLIMIT_NPROC, limits.processes).map_err(step("processes limit"))?;
     lower(Resource::RLIMIT_CPU, limits.cpu_seconds).map_err(step("processor limit"))?;
+    // Go reserves more addresses than any machine has memory, so a limit of the address space would be its death.
+    lower(Resource::RLIMIT_DATA, limits.memory).map_err(step("memory limit"))?;
     match std::fs::write("/proc/self/oom_score_adj", OOM_SCORE) {
         Err(error) if plan.sandbox.mode == Mode::Required => Err(CageError::Isolation {
             step: "out-of-memory score",

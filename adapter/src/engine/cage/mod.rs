@@ -32,6 +32,9 @@ pub(super) const ISOLATION: &str = " isolation: ";
 /// What follows the mark when processes could not be ended.
 pub(super) const ALIVE: &str = " alive: ";
 
+/// What follows the mark when an engine did not end well: the most memory that it had and its limit, in bytes.
+pub(super) const MEMORY: &str = " memory: ";
+
 /// Exit code when the engine could not be started. The mark on stderr is what counts.
 const FAILED: u8 = 126;
 

@@ -16,6 +16,8 @@ pub struct Limits {
     pub processes: u64,
     /// Processor time of one process, seconds.
     pub cpu_seconds: u64,
+    /// Writable private memory of one process, bytes: heap and stacks, not the program and not what it maps to read.
+    pub memory: u64,
 }
 
 /// How much of the sandbox must be in force.
@@ -126,6 +128,7 @@ mod tests {
                 open_files: 9,
                 processes: 10,
                 cpu_seconds: 11,
+                memory: 12,
             },
             sandbox: Sandbox {
                 mode: Mode::Required,

@@ -5,16 +5,17 @@
 //! kernel tells it by the same signal: politely first, and after the grace without asking.
 
 use super::descendants::{descendants, processes};
-use super::{CageError, EXEC, Plan};
+use super::{CageError, EXEC, MARK, MEMORY, Plan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_name, set_pdeathsig};
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
 use nix::sys::signal::{SigSet, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, getppid, setsid};
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -47,11 +48,25 @@ pub(super) fn supervise(plan: &Plan) -> Result<ExitCode, CageError> {
         signals,
     };
     let grace = Duration::from_millis(plan.grace_millis);
-    let alive = family.wait_for_engine()? && family.end_all(grace)?;
+    let is_left = family.wait_for_engine()?;
+    if matches!(family.end, Some(End::Exit(1..) | End::Signal(_))) {
+        tell_memory(plan.limits.memory);
+    }
+    let alive = is_left && family.end_all(grace)?;
     if alive {
         return Err(CageError::Alive(family.members().len()));
     }
     Ok(mirror(family.end.unwrap_or(End::Signal(Signal::SIGKILL))))
+}
+
+/// Says how much memory the engine had at its most, for whoever has to tell why it failed.
+fn tell_memory(limit: u64) {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
+        return;
+    };
+    let peak = u64::try_from(usage.max_rss()).unwrap_or(0).saturating_mul(1024);
+    // Nobody may be listening any more.
+    let _ = writeln!(std::io::stderr(), "\n{MARK}{MEMORY}{peak} {limit}");
 }
 
 fn prepare(plan: &Plan) -> Result<(), CageError> {

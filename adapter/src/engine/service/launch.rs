@@ -87,6 +87,7 @@ impl Engines {
                 open_files: 1024,
                 processes: MAX_PROCESSES,
                 cpu_seconds: MAX_CPU_SECONDS,
+                memory: self.config.max_memory,
             },
             sandbox: Sandbox {
                 mode: self.config.sandbox,

@@ -272,6 +272,14 @@ pub const KEYS: &[Key] = &[
         "Scratch that all running scans may reserve together; keep it below the volume.",
     ),
     key(
+        "max_response_memory_bytes",
+        Kind::Bytes,
+        "0",
+        Bounds::Refuse(0, i64::MAX),
+        "Memory that documents and answers of all runs may take together; a run reserves 2 × output + diagnostics + 64 MiB, \
+         and what its answer takes until the client has read it. 0 is enough for all slots, and at least 1 GiB.",
+    ),
+    key(
         "readiness_cache",
         Kind::Duration,
         "30s",

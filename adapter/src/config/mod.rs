@@ -76,6 +76,10 @@ pub struct AdmissionConfig {
     pub retry_after_seconds: u32,
     /// Scratch that all running scans may reserve together, MiB.
     pub scratch_mebibytes: u64,
+    /// Memory that documents and answers of all runs may take together, bytes.
+    pub memory_bytes: u64,
+    /// What one run reserves of it, bytes.
+    pub memory_of_a_run_bytes: u64,
 }
 
 /// Engines and scratch space.
@@ -172,13 +176,7 @@ impl Config {
                 max_output_bytes: values.number("max_output_bytes"),
                 max_stderr_bytes: values.number("max_stderr_bytes"),
             },
-            admission: AdmissionConfig {
-                max_concurrent: values.size("max_concurrent_scans"),
-                max_queued: values.size("max_queued_scans"),
-                timeout: duration(values.number("admission_timeout")),
-                retry_after_seconds: u32::try_from(values.number("retry_after_seconds")).unwrap_or(1),
-                scratch_mebibytes: u64::try_from(values.number("max_scratch_bytes") >> 20).unwrap_or(1),
-            },
+            admission: admission(values),
             engine: EngineConfig {
                 work_directory,
                 syft: values.text("syft_executable").to_owned(),
@@ -217,6 +215,34 @@ impl Config {
         missing
     }
 }
+
+fn admission(values: &Resolved) -> AdmissionConfig {
+    let bytes = |name| u64::try_from(values.number(name)).unwrap_or(0);
+    let max_concurrent = values.size("max_concurrent_scans");
+    // The engine's document, the one that is made of it, diagnostics, and the answer.
+    let memory_of_a_run_bytes = bytes("max_output_bytes")
+        .saturating_mul(2)
+        .saturating_add(bytes("max_stderr_bytes"))
+        .saturating_add(MAX_ANSWER_BYTES);
+    let memory_bytes = match bytes("max_response_memory_bytes") {
+        0 => memory_of_a_run_bytes
+            .saturating_mul(max_concurrent as u64)
+            .max(1 << 30),
+        configured => configured,
+    };
+    AdmissionConfig {
+        max_concurrent,
+        max_queued: values.size("max_queued_scans"),
+        timeout: duration(values.number("admission_timeout")),
+        retry_after_seconds: u32::try_from(values.number("retry_after_seconds")).unwrap_or(1),
+        scratch_mebibytes: u64::try_from(values.number("max_scratch_bytes") >> 20).unwrap_or(1),
+        memory_bytes,
+        memory_of_a_run_bytes,
+    }
+}
+
+/// The largest answer that clients take, bytes.
+const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 fn oci(values: &Resolved) -> Result<OciConfig, Vec<Mistake>> {
     let denied = "oci_denied_networks";

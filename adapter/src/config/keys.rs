@@ -137,6 +137,20 @@ pub const KEYS: &[Key] = &[
         "Matcher; looked up on PATH when it has no slash.",
     ),
     key(
+        "expected_syft_version",
+        Kind::Text,
+        "",
+        Bounds::Any,
+        "The only version of the cataloguer that counts as ready, such as `1.57.1`; empty takes any.",
+    ),
+    key(
+        "expected_grype_version",
+        Kind::Text,
+        "",
+        Bounds::Any,
+        "The only version of the matcher that counts as ready; empty takes any.",
+    ),
+    key(
         "sandbox",
         Kind::Choice(&["required", "best-effort", "off"]),
         "best-effort",
@@ -270,6 +284,14 @@ pub const KEYS: &[Key] = &[
         "7GiB",
         Bounds::Clamp(MIB, i64::MAX),
         "Scratch that all running scans may reserve together; keep it below the volume.",
+    ),
+    key(
+        "min_free_scratch_bytes",
+        Kind::Bytes,
+        "0",
+        Bounds::Refuse(0, i64::MAX),
+        "Least free space of the work directory's volume that counts as ready; 0 is what the smallest run reserves: 3 × \
+         output + diagnostics + 1 MiB.",
     ),
     key(
         "max_response_memory_bytes",

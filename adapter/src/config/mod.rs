@@ -91,6 +91,12 @@ pub struct EngineConfig {
     pub syft: String,
     /// Matcher: a path, or a name to look up on PATH.
     pub grype: String,
+    /// The only version of the cataloguer that is ready; `None` takes any.
+    pub expected_syft: Option<String>,
+    /// The only version of the matcher that is ready; `None` takes any.
+    pub expected_grype: Option<String>,
+    /// Least free space of the scratch space that is ready, bytes.
+    pub min_free_scratch_bytes: u64,
     /// File that remembers versions and provenance.
     pub provenance_cache: PathBuf,
     /// Whether engines run in a sandbox.
@@ -155,6 +161,7 @@ impl Config {
             "" => work_directory.join("provenance.json"),
             path => PathBuf::from(path),
         };
+        let text = |name| Some(values.text(name).to_owned()).filter(|text| !text.is_empty());
         let max_age = duration(values.number("db_max_age"));
         Ok(Self {
             http: HttpConfig {
@@ -181,6 +188,9 @@ impl Config {
                 work_directory,
                 syft: values.text("syft_executable").to_owned(),
                 grype: values.text("grype_executable").to_owned(),
+                expected_syft: text("expected_syft_version"),
+                expected_grype: text("expected_grype_version"),
+                min_free_scratch_bytes: min_free_scratch(values),
                 provenance_cache,
                 sandbox: Mode::parse(values.text("sandbox")).unwrap_or(Mode::Required),
                 sandbox_readable: std::env::split_paths(values.text("sandbox_readable"))
@@ -195,7 +205,7 @@ impl Config {
                 update_interval: duration(values.number("db_update_interval")),
                 check_interval: duration(values.number("db_update_check_interval")),
                 lock_timeout: duration(values.number("database_update_lock_timeout")),
-                update_url: Some(values.text("db_update_url").to_owned()).filter(|url| !url.is_empty()),
+                update_url: text("db_update_url"),
             },
             oci,
             readiness_cache: duration(values.number("readiness_cache")),
@@ -238,6 +248,18 @@ fn admission(values: &Resolved) -> AdmissionConfig {
         scratch_mebibytes: u64::try_from(values.number("max_scratch_bytes") >> 20).unwrap_or(1),
         memory_bytes,
         memory_of_a_run_bytes,
+    }
+}
+
+fn min_free_scratch(values: &Resolved) -> u64 {
+    let bytes = |name| u64::try_from(values.number(name)).unwrap_or(0);
+    match bytes("min_free_scratch_bytes") {
+        // The least that a run reserves: for an input of next to nothing, in whole MiB.
+        0 => bytes("max_output_bytes")
+            .saturating_mul(3)
+            .saturating_add(bytes("max_stderr_bytes"))
+            .saturating_add(1 << 20),
+        configured => configured,
     }
 }
 

@@ -5,7 +5,7 @@ use super::headers::{CatalogHead, MatchHead, check_api_version};
 use super::respond::{self, Answer};
 use super::router::{self, Operation, Route};
 use crate::app::App;
-use crate::operation::{self, Answered, MAX_RECORDED_KEY, status};
+use crate::operation::{self, Answered, MAX_RECORDED_KEY, readiness, status};
 use crate::problem::{Problem, error_chain, sanitize};
 use crate::run::{StopGuard, StopOrder, StopReason};
 use crate::runs::RunId;
@@ -107,7 +107,7 @@ fn has_foreign_coding(headers: &HeaderMap) -> bool {
 async fn dispatch(app: &Arc<App>, operation: Operation, request: Request<Incoming>) -> Answer {
     match operation {
         Operation::Capabilities => respond::json(StatusCode::OK, &status::capabilities(app)),
-        Operation::Readiness => respond::json(StatusCode::OK, status::readiness(app).await.as_ref()),
+        Operation::Readiness => respond::json(StatusCode::OK, readiness::readiness(app).await.as_ref()),
         Operation::Health => health(&status::health(app).await),
         Operation::HealthReadiness => health(&status::health_readiness(app).await),
         Operation::Liveness => health(&status::liveness()),

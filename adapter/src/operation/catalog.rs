@@ -1,7 +1,7 @@
 //! `POST /v1/catalog`: bytes to SBOM.
 
 use super::inventory::{self, Examination, Subject};
-use super::{Answered, status};
+use super::{Answered, readiness};
 use crate::app::App;
 use crate::archive::{ENTRY_RATIO_FLOOR_BYTES, EXPANSION_RATIO};
 use crate::http::headers::{self, CatalogHead};
@@ -37,7 +37,7 @@ pub async fn run(
         let expected_sha256 = headers::sha256(&head.expected_sha256)?;
         let expected_size = expected_size(head.expected_size, &limits)?;
         // Cheaper to say it now than after an upload.
-        run.bound(status::require_ready(&app)).await??;
+        run.bound(readiness::require_ready(&app)).await??;
         // What was announced is what the body must turn out to be, so the gate can hold the body to it while it comes.
         let (spool, file, subject) = store(&workspace, artifact_type, expected_size)?;
         let examination = Examination::begin(&workspace, subject, &limits, distribution, run)?;

@@ -2,7 +2,7 @@
 
 use super::catalog::check_received;
 use super::findings;
-use super::{Answered, status};
+use super::{Answered, readiness};
 use crate::app::App;
 use crate::http::headers::{self, MatchHead};
 use crate::http::service::BodyInCustody;
@@ -36,7 +36,7 @@ pub async fn run(
     let outcome = async {
         let sha256 = headers::sha256(&head.sbom_sha256)?;
         // Cheaper to say it now than after an upload.
-        run.bound(status::require_ready(&app)).await??;
+        run.bound(readiness::require_ready(&app)).await??;
         receive(&app, &workspace, limit, &sha256, &mut body, run).await?;
         findings::find(&app, &workspace, SBOM_FILE, run).await
     }

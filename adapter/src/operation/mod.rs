@@ -7,6 +7,7 @@ pub mod match_sbom;
 mod oci_inventory;
 pub mod oci_request;
 pub mod oci_scan;
+pub mod readiness;
 pub mod status;
 
 use crate::admission::Permit;

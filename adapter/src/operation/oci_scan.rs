@@ -2,7 +2,7 @@
 
 use super::MAX_RECORDED_KEY;
 use super::oci_request::{self, ImageReference};
-use super::{Answered, findings, inventory, oci_inventory, status};
+use super::{Answered, findings, inventory, oci_inventory, readiness};
 use crate::app::App;
 use crate::oci::layout::Store;
 use crate::oci::stage::{self, Order, Staged};
@@ -56,7 +56,7 @@ pub async fn run(app: Arc<App>, body: Bytes, stop: StopOrder) -> Result<Answered
     let image = oci_request::image_reference(request)?;
     let workspace = Workspace::create(&app.config.engine.work_directory, "oci-")?;
     let outcome = async {
-        run.bound(status::require_ready(&app)).await??;
+        run.bound(readiness::require_ready(&app)).await??;
         if let Some(expected) = expected {
             check_snapshot(&app, &expected).await?;
         }
@@ -139,7 +139,7 @@ async fn stage(
 
 /// Cheaper to say it now than after a scan that the client will not take.
 async fn check_snapshot(app: &Arc<App>, expected: &ExpectedSnapshot) -> Result<(), Problem> {
-    let now = status::readiness(app).await;
+    let now = readiness::readiness(app).await;
     let is_other = |expected: &Option<String>, now: &str| expected.as_deref().is_some_and(|text| text != now);
     let is_mismatch = is_other(&expected.adapter_name, assay_schemas::version::ADAPTER_NAME)
         || is_other(&expected.engine_name, &now.engine_name)

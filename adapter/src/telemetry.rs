@@ -137,39 +137,7 @@ impl Default for Metrics {
             "Requests refused for capacity",
             metrics.admission_rejected.clone(),
         );
-        registry.register_with_unit(
-            "answer_memory_reserved",
-            "Memory reserved for documents and answers",
-            Unit::Bytes,
-            metrics.answer_memory_reserved_bytes.clone(),
-        );
-        registry.register_with_unit(
-            "answer_memory_limit",
-            "Configured memory for documents and answers",
-            Unit::Bytes,
-            metrics.answer_memory_limit_bytes.clone(),
-        );
-        registry.register(
-            "runs_started",
-            "Runs that got a slot",
-            metrics.runs_started.clone(),
-        );
-        registry.register(
-            "runs_ended",
-            "Runs whose slot came back",
-            metrics.runs_ended.clone(),
-        );
-        registry.register_with_unit(
-            "run_ending",
-            "From the order to end a run to its last process gone and its slot returned",
-            Unit::Seconds,
-            metrics.run_ending.clone(),
-        );
-        for reason in StopReason::ALL {
-            let _ = metrics.run_ending.get_or_create(&ReasonLabels {
-                reason: reason.as_str(),
-            });
-        }
+        register_runs(&mut registry, &metrics);
         registry.register(
             "database_updates",
             "Database updates by outcome",
@@ -206,6 +174,43 @@ impl Default for Metrics {
             let _ = metrics.database_updates.get_or_create(&OutcomeLabels { outcome });
         }
         Self { registry, ..metrics }
+    }
+}
+
+/// What runs take and give back.
+fn register_runs(registry: &mut Registry, metrics: &Metrics) {
+    registry.register_with_unit(
+        "answer_memory_reserved",
+        "Memory reserved for documents and answers",
+        Unit::Bytes,
+        metrics.answer_memory_reserved_bytes.clone(),
+    );
+    registry.register_with_unit(
+        "answer_memory_limit",
+        "Configured memory for documents and answers",
+        Unit::Bytes,
+        metrics.answer_memory_limit_bytes.clone(),
+    );
+    registry.register(
+        "runs_started",
+        "Runs that got a slot",
+        metrics.runs_started.clone(),
+    );
+    registry.register(
+        "runs_ended",
+        "Runs whose slot came back",
+        metrics.runs_ended.clone(),
+    );
+    registry.register_with_unit(
+        "run_ending",
+        "From the order to end a run to its last process gone and its slot returned",
+        Unit::Seconds,
+        metrics.run_ending.clone(),
+    );
+    for reason in StopReason::ALL {
+        let _ = metrics.run_ending.get_or_create(&ReasonLabels {
+            reason: reason.as_str(),
+        });
     }
 }
 

@@ -363,15 +363,22 @@ impl TestAdapter {
 pub(crate) struct Metrics(String);
 
 impl Metrics {
+    /// One sample that is a whole number, by its name and labels.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap()
+    }
+
     /// One sample, by its name and labels.
     pub(crate) fn sample(&self, name: &str) -> f64 {
+        self.text(name).parse().unwrap()
+    }
+
+    fn text(&self, name: &str) -> &str {
         let mut lines = self.0.lines();
         let line = lines.find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
         line.unwrap_or_else(|| panic!("no {name} in\n{}", self.0))
             .rsplit(' ')
             .next()
-            .unwrap()
-            .parse()
             .unwrap()
     }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures beside their goals, each with what it is compared to, from one run.
 
 mod adapter;
+mod execution;
 mod figure;
 mod gate;
 mod load;
@@ -49,6 +50,7 @@ pub(crate) fn run(workspace: &Workspace, area: Area, json: Option<&Path>) -> Res
         Area::Adapter => adapter::measure(workspace)?,
         Area::Oci => oci::measure(workspace)?,
         Area::Gate => gate::measure(workspace)?,
+        Area::Execution => execution::measure(workspace)?,
         other => {
             let name = other
                 .to_possible_value()

@@ -49,7 +49,8 @@ fn who_does_not_get_in_is_told_before_the_body_is_read() {
         );
         assert_eq!(reply.header("retry-after"), Some("7"));
     }
-    assert_eq!(adapter.metric("kkrepo_scanner_admission_rejected_total"), 2.0);
+    let rejected = adapter.metrics().count("kkrepo_scanner_admission_rejected_total");
+    assert_eq!(rejected, 2);
     running.end(&adapter);
     Inspector::of(&adapter, Some(&engines)).assert_nothing_left("two refusals");
 }
@@ -63,7 +64,9 @@ fn two_small_catalogs_run_together_whatever_their_limits() {
     let streams: Vec<TcpStream> = (0..2)
         .map(|index| begin_as(&adapter, &index.to_string()))
         .collect();
-    eventually("two at once", || adapter.metric("kkrepo_scanner_active") == 2.0);
+    eventually("two at once", || {
+        adapter.metrics().count("kkrepo_scanner_active") == 2
+    });
     drop(streams);
     Inspector::of(&adapter, Some(&engines)).assert_nothing_left("two at once");
 }

@@ -43,9 +43,9 @@ impl<'a> Inspector<'a> {
     }
 
     /// How often a run has ended for this reason.
-    pub(super) fn endings(&self, reason: &str) -> f64 {
+    pub(super) fn endings(&self, reason: &str) -> u64 {
         let name = format!("kkrepo_scanner_run_ending_seconds_count{{reason=\"{reason}\"}}");
-        self.adapter.metric(&name)
+        self.adapter.metrics().count(&name)
     }
 
     fn left(&self) -> Vec<String> {
@@ -70,13 +70,13 @@ impl<'a> Inspector<'a> {
             "scratch_reserved_bytes",
             "answer_memory_reserved_bytes",
         ] {
-            let value = metrics.sample(&format!("kkrepo_scanner_{name}"));
-            if value != 0.0 {
+            let value = metrics.count(&format!("kkrepo_scanner_{name}"));
+            if value != 0 {
                 left.push(format!("{name} {value}"));
             }
         }
-        let started = metrics.sample("kkrepo_scanner_runs_started_total");
-        let ended = metrics.sample("kkrepo_scanner_runs_ended_total");
+        let started = metrics.count("kkrepo_scanner_runs_started_total");
+        let ended = metrics.count("kkrepo_scanner_runs_ended_total");
         if started != ended {
             left.push(format!("{started} runs started, {ended} ended"));
         }

@@ -1,12 +1,19 @@
-//! Admission: a bounded number of scans run, a bounded number waits for a bounded time, and all share one scratch
-//! budget. A permit is a guard; it is returned when the engine has ended and the workspace is gone.
+//! Admission: a bounded number of scans run, a bounded number waits for a bounded time, and all share slots, scratch and
+//! the memory for answers. Who is next is decided by [`queue`]; here is who waits, and what comes back by itself.
+//!
+//! A permit is a guard; slot and scratch come back when the engine has ended and the workspace is gone, memory when the
+//! answer is written.
 
+pub mod queue;
+
+use self::queue::{Amount, Arrival, Grant, Queue, Ticket};
 use crate::config::AdmissionConfig;
 use crate::problem::Problem;
 use crate::telemetry::Metrics;
 use assay_schemas::Code;
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// Why a request was not admitted.
@@ -23,7 +30,7 @@ pub enum AdmissionError {
     /// The queue is full.
     #[error("all scan slots are taken and the queue is full")]
     QueueFull,
-    /// No slot or scratch became free in time.
+    /// No slot, scratch or memory became free in time.
     #[error("no scan slot became free in time")]
     TimedOut,
     /// Cancelled while waiting.
@@ -52,35 +59,57 @@ impl From<AdmissionError> for Problem {
 #[derive(Debug)]
 pub struct Admission {
     config: AdmissionConfig,
-    places: Arc<Semaphore>,
-    slots: Arc<Semaphore>,
-    scratch: Arc<Semaphore>,
+    desk: Arc<Desk>,
+}
+
+/// Where permits are given out and come back.
+#[derive(Debug)]
+struct Desk {
+    state: Mutex<State>,
     metrics: Arc<Metrics>,
 }
 
-/// The right to run one scan. Dropping it gives slot and scratch back.
+#[derive(Debug)]
+struct State {
+    queue: Queue,
+    waiting: HashMap<Ticket, oneshot::Sender<Permit>>,
+}
+
+/// The right to something that runs share. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Permit {
-    _slot: OwnedSemaphorePermit,
-    _scratch: OwnedSemaphorePermit,
-    _place: OwnedSemaphorePermit,
-    scratch_mebibytes: u64,
-    metrics: Arc<Metrics>,
+    held: Amount,
+    /// Whether a run began with it; one that nobody took did not.
+    begun: bool,
+    desk: Arc<Desk>,
 }
 
 impl Admission {
-    /// A gatekeeper with all slots free.
+    /// A gatekeeper with everything free.
     pub fn new(config: AdmissionConfig, metrics: Arc<Metrics>) -> Self {
-        metrics.capacity_limit.set(as_gauge(config.max_concurrent as u64));
+        let total = Amount {
+            slots: config.max_concurrent as u64,
+            scratch_mebibytes: config.scratch_mebibytes,
+            // A single run must have room, or nothing would ever be answered.
+            memory_bytes: config.memory_bytes.max(config.memory_of_a_run_bytes),
+        };
+        metrics.capacity_limit.set(as_gauge(total.slots));
         metrics
             .scratch_limit_bytes
-            .set(as_gauge(config.scratch_mebibytes << 20));
+            .set(as_gauge(total.scratch_mebibytes << 20));
+        metrics
+            .answer_memory_limit_bytes
+            .set(as_gauge(total.memory_bytes));
+        let state = State {
+            queue: Queue::new(total, config.max_queued as u64),
+            waiting: HashMap::new(),
+        };
         Self {
             config,
-            places: Arc::new(Semaphore::new(config.max_concurrent + config.max_queued)),
-            slots: Arc::new(Semaphore::new(config.max_concurrent)),
-            scratch: Arc::new(Semaphore::new(scratch_permits(config.scratch_mebibytes) as usize)),
-            metrics,
+            desk: Arc::new(Desk {
+                state: Mutex::new(state),
+                metrics,
+            }),
         }
     }
 
@@ -90,7 +119,7 @@ impl Admission {
     /// [`AdmissionError::ScratchTooLarge`].
     pub fn check_estimate(&self, scratch_mebibytes: u64) -> Result<(), AdmissionError> {
         if scratch_mebibytes > self.config.scratch_mebibytes {
-            self.metrics.admission_rejected.inc();
+            self.desk.metrics.admission_rejected.inc();
             let budget = self.config.scratch_mebibytes;
             return Err(AdmissionError::ScratchTooLarge {
                 needed: scratch_mebibytes,
@@ -100,7 +129,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Waits for a slot and then for scratch, both within one admission timeout.
+    /// Waits for a slot, scratch and memory, all within one admission timeout.
     ///
     /// # Errors
     /// [`AdmissionError`]; each rejection is counted.
@@ -110,42 +139,29 @@ impl Admission {
         cancel: &CancellationToken,
     ) -> Result<Permit, AdmissionError> {
         self.check_estimate(scratch_mebibytes)?;
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            self.metrics.admission_rejected.inc();
-            return Err(AdmissionError::QueueFull);
-        };
-        let queued = GaugeGuard::enter(&self.metrics.queued);
-        let wait = async {
-            let slot = Arc::clone(&self.slots).acquire_owned().await.ok()?;
-            let scratch = Arc::clone(&self.scratch)
-                .acquire_many_owned(scratch_permits(scratch_mebibytes))
-                .await
-                .ok()?;
-            Some((slot, scratch))
-        };
-        let granted = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(AdmissionError::Cancelled),
-            // The wait is polled once before the timer, so a timeout of zero still takes what is free now.
-            granted = wait => granted,
-            () = tokio::time::sleep(self.config.timeout) => None,
-        };
-        drop(queued);
-        let Some((slot, scratch)) = granted else {
-            self.metrics.admission_rejected.inc();
-            return Err(AdmissionError::TimedOut);
-        };
-        self.metrics.active.inc();
-        self.metrics
-            .scratch_reserved_bytes
-            .inc_by(as_gauge(scratch_mebibytes << 20));
-        Ok(Permit {
-            _slot: slot,
-            _scratch: scratch,
-            _place: place,
+        let need = Amount {
+            slots: 1,
             scratch_mebibytes,
-            metrics: Arc::clone(&self.metrics),
-        })
+            memory_bytes: self.config.memory_of_a_run_bytes,
+        };
+        let mut waiting = match self.desk.arrive(need) {
+            Arrived::Granted(permit) => return Ok(permit.begin()),
+            Arrived::Waits(waiting) => waiting,
+            Arrived::Full => {
+                self.desk.metrics.admission_rejected.inc();
+                return Err(AdmissionError::QueueFull);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(AdmissionError::Cancelled),
+            // An error would mean that the desk is gone, which this holds.
+            Ok(permit) = &mut waiting.permit => Ok(permit.begin()),
+            () = tokio::time::sleep(self.config.timeout) => {
+                self.desk.metrics.admission_rejected.inc();
+                Err(AdmissionError::TimedOut)
+            }
+        }
     }
 
     /// `Retry-After` of a 429, seconds.
@@ -154,34 +170,152 @@ impl Admission {
     }
 }
 
-impl Drop for Permit {
+/// What the desk says to one who arrives.
+enum Arrived {
+    Granted(Permit),
+    Waits(Waiting),
+    Full,
+}
+
+/// One who waits; dropped, it does not any more. A permit that was on its way to it comes back, because it is dropped
+/// with the channel.
+struct Waiting {
+    ticket: Ticket,
+    permit: oneshot::Receiver<Permit>,
+    desk: Arc<Desk>,
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
-        self.metrics.active.dec();
+        let ticket = self.ticket;
+        self.desk.settle(|state| {
+            state.waiting.remove(&ticket);
+            // `None`: it has its permit, or did not want it any more when it came.
+            state.queue.leave(ticket).unwrap_or_default()
+        });
+    }
+}
+
+impl Desk {
+    fn arrive(self: &Arc<Self>, need: Amount) -> Arrived {
+        let mut state = self.state();
+        let arrived = match state.queue.arrive(need) {
+            Arrival::Granted => Arrived::Granted(self.permit(need)),
+            Arrival::Waits(ticket) => {
+                let (sender, permit) = oneshot::channel();
+                state.waiting.insert(ticket, sender);
+                Arrived::Waits(Waiting {
+                    ticket,
+                    permit,
+                    desk: Arc::clone(self),
+                })
+            }
+            // What never fits was refused by its own name before.
+            Arrival::Full | Arrival::NeverFits => Arrived::Full,
+        };
+        self.publish(&state);
+        arrived
+    }
+
+    /// Does one step and tells everybody who may begin after it.
+    fn settle(self: &Arc<Self>, step: impl FnOnce(&mut State) -> Vec<Grant>) {
+        let mut due = self.step(step);
+        while let Some((sender, amount)) = due.pop() {
+            // Sent outside the lock. One who gave up in the same moment does not take it: then it goes to the next.
+            if let Err(mut permit) = sender.send(self.permit(amount)) {
+                let back = permit.take();
+                due.extend(self.step(|state| state.queue.release(back)));
+            }
+        }
+    }
+
+    fn step(&self, step: impl FnOnce(&mut State) -> Vec<Grant>) -> Vec<(oneshot::Sender<Permit>, Amount)> {
+        let mut state = self.state();
+        let mut due = Vec::new();
+        for grant in step(&mut state) {
+            match state.waiting.remove(&grant.ticket) {
+                Some(sender) => due.push((sender, grant.amount)),
+                None => debug_assert!(false, "granted to nobody: {grant:?}"),
+            }
+        }
+        self.publish(&state);
+        due
+    }
+
+    fn permit(self: &Arc<Self>, held: Amount) -> Permit {
+        Permit {
+            held,
+            begun: false,
+            desk: Arc::clone(self),
+        }
+    }
+
+    /// The numbers that operators see are those of the queue, of one moment.
+    fn publish(&self, state: &State) {
+        let in_use = state.queue.in_use();
+        self.metrics.active.set(as_gauge(in_use.slots));
+        self.metrics.queued.set(as_gauge(state.queue.waiting() as u64));
         self.metrics
             .scratch_reserved_bytes
-            .dec_by(as_gauge(self.scratch_mebibytes << 20));
+            .set(as_gauge(in_use.scratch_mebibytes << 20));
+        self.metrics
+            .answer_memory_reserved_bytes
+            .set(as_gauge(in_use.memory_bytes));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The queue's steps do not panic half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Counts one while it lives.
-struct GaugeGuard<'a>(&'a prometheus_client::metrics::gauge::Gauge);
+impl Permit {
+    fn begin(mut self) -> Self {
+        self.begun = true;
+        self.desk.metrics.runs_started.inc();
+        self
+    }
 
-impl<'a> GaugeGuard<'a> {
-    fn enter(gauge: &'a prometheus_client::metrics::gauge::Gauge) -> Self {
-        gauge.inc();
-        Self(gauge)
+    /// Parts the memory from the rest, so that it can outlive slot and scratch.
+    #[must_use]
+    pub fn split_memory(&mut self) -> Self {
+        let memory = Amount {
+            memory_bytes: self.held.memory_bytes,
+            ..Amount::default()
+        };
+        self.held = self.held.minus(memory);
+        Self {
+            held: memory,
+            begun: false,
+            desk: Arc::clone(&self.desk),
+        }
+    }
+
+    /// Gives back all memory but `bytes`.
+    pub fn keep_memory(&mut self, bytes: u64) {
+        let back = Amount {
+            memory_bytes: self.held.memory_bytes.saturating_sub(bytes),
+            ..Amount::default()
+        };
+        self.held = self.held.minus(back);
+        self.desk.settle(|state| state.queue.release(back));
+    }
+
+    fn take(&mut self) -> Amount {
+        std::mem::take(&mut self.held)
     }
 }
 
-impl Drop for GaugeGuard<'_> {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.dec();
+        let back = self.take();
+        if self.begun {
+            self.desk.metrics.runs_ended.inc();
+        }
+        if back != Amount::default() {
+            self.desk.settle(|state| state.queue.release(back));
+        }
     }
-}
-
-/// Whole MiB as semaphore permits; a budget beyond the semaphore's range is as good as its range.
-fn scratch_permits(mebibytes: u64) -> u32 {
-    u32::try_from(mebibytes).unwrap_or(u32::MAX).min(u32::MAX >> 4)
 }
 
 fn as_gauge(value: u64) -> i64 {
@@ -189,91 +323,4 @@ fn as_gauge(value: u64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Admission, AdmissionError};
-    use crate::config::AdmissionConfig;
-    use crate::telemetry::Metrics;
-    use std::sync::Arc;
-    use std::time::Duration;
-    use tokio_util::sync::CancellationToken;
-
-    fn admission(
-        max_concurrent: usize,
-        max_queued: usize,
-        timeout: Duration,
-    ) -> (Arc<Admission>, Arc<Metrics>) {
-        let metrics = Arc::new(Metrics::default());
-        let config = AdmissionConfig {
-            max_concurrent,
-            max_queued,
-            timeout,
-            retry_after_seconds: 5,
-            scratch_mebibytes: 100,
-        };
-        (Arc::new(Admission::new(config, Arc::clone(&metrics))), metrics)
-    }
-
-    #[tokio::test]
-    async fn slots_scratch_and_queue_bound_what_runs() {
-        let (admission, metrics) = admission(2, 1, Duration::ZERO);
-        let cancel = CancellationToken::new();
-        let first = admission.admit(60, &cancel).await.unwrap();
-        assert_eq!(
-            admission.admit(60, &cancel).await.unwrap_err(),
-            AdmissionError::TimedOut
-        );
-        let second = admission.admit(40, &cancel).await.unwrap();
-        assert_eq!(metrics.active.get(), 2);
-        assert_eq!(metrics.scratch_reserved_bytes.get(), 100 << 20);
-        assert_eq!(
-            admission.admit(1, &cancel).await.unwrap_err(),
-            AdmissionError::TimedOut
-        );
-        drop((first, second));
-        assert_eq!(
-            (
-                metrics.active.get(),
-                metrics.queued.get(),
-                metrics.scratch_reserved_bytes.get()
-            ),
-            (0, 0, 0)
-        );
-        assert_eq!(metrics.admission_rejected.get(), 2);
-        admission.admit(100, &cancel).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn what_can_never_fit_is_refused_at_once() {
-        let (admission, _) = admission(1, 0, Duration::from_mins(1));
-        let error = admission.admit(101, &CancellationToken::new()).await.unwrap_err();
-        assert_eq!(
-            error,
-            AdmissionError::ScratchTooLarge {
-                needed: 101,
-                budget: 100
-            }
-        );
-    }
-
-    #[tokio::test]
-    async fn a_waiting_run_can_be_cancelled_and_a_full_queue_refuses() {
-        let (admission, metrics) = admission(1, 1, Duration::from_mins(1));
-        let running = admission.admit(1, &CancellationToken::new()).await.unwrap();
-        let cancel = CancellationToken::new();
-        let waiter = tokio::spawn({
-            let (admission, cancel) = (Arc::clone(&admission), cancel.clone());
-            async move { admission.admit(1, &cancel).await.map(|_| ()) }
-        });
-        while metrics.queued.get() == 0 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(
-            admission.admit(1, &CancellationToken::new()).await.unwrap_err(),
-            AdmissionError::QueueFull
-        );
-        cancel.cancel();
-        assert_eq!(waiter.await.unwrap(), Err(AdmissionError::Cancelled));
-        drop(running);
-        assert_eq!((metrics.active.get(), metrics.queued.get()), (0, 0));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use crate::admission::Admission;
 use crate::config::Config;
 use crate::engine::syft::{self, CatalogJob};
 use crate::oci::Registries;
-use crate::operation::status::ReadinessCache;
+use crate::operation::readiness::ReadinessCache;
 use crate::problem::Problem;
 use crate::recognition::configuration;
 use crate::runs::Runs;

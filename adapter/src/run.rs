@@ -2,6 +2,7 @@
 
 use assay_schemas::Code;
 use std::future::Future;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +54,84 @@ impl Stopped {
     }
 }
 
+/// What ends a run before its work is done. The closed set of a metric's label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// Somebody cancelled it.
+    Cancel,
+    /// Its client went away.
+    Disconnect,
+    /// Its deadline passed.
+    Deadline,
+    /// This process is going away.
+    Shutdown,
+}
+
+impl StopReason {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Cancel, Self::Disconnect, Self::Deadline, Self::Shutdown];
+
+    /// The label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Disconnect => "disconnect",
+            Self::Deadline => "deadline",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// The order to end a run: a token for everybody who waits, and by what it was given first, and when.
+#[derive(Debug, Clone, Default)]
+pub struct StopOrder {
+    token: CancellationToken,
+    first: Arc<OnceLock<(StopReason, Instant)>>,
+}
+
+impl StopOrder {
+    /// Orders the run to end.
+    pub fn give(&self, reason: StopReason) {
+        self.first.get_or_init(|| (reason, Instant::now()));
+        self.token.cancel();
+    }
+
+    /// What was first to order it, and when.
+    pub fn given(&self) -> Option<(StopReason, Instant)> {
+        self.first.get().copied()
+    }
+
+    /// Cancelled by the order.
+    pub const fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Gives the order when it is dropped, unless it was disarmed.
+    #[must_use]
+    pub const fn on_drop(self, reason: StopReason) -> StopGuard {
+        StopGuard(Some((self, reason)))
+    }
+}
+
+/// See [`StopOrder::on_drop`].
+#[derive(Debug)]
+pub struct StopGuard(Option<(StopOrder, StopReason)>);
+
+impl StopGuard {
+    /// Nothing happens any more when it is dropped.
+    pub fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopGuard {
+    fn drop(&mut self) {
+        if let Some((order, reason)) = self.0.take() {
+            order.give(reason);
+        }
+    }
+}
+
 /// The bounds that every stage of a run gets.
 #[derive(Debug, Clone)]
 pub struct RunContext {
@@ -95,7 +174,7 @@ impl RunContext {
 
 #[cfg(test)]
 mod tests {
-    use super::{RunContext, Stopped};
+    use super::{RunContext, StopOrder, StopReason, Stopped};
     use std::time::Duration;
 
     #[test]
@@ -104,6 +183,19 @@ mod tests {
         assert_eq!(context.check(), Err(Stopped::TimedOut));
         context.cancel.cancel();
         assert_eq!(context.check(), Err(Stopped::Cancelled));
+    }
+
+    #[test]
+    fn the_first_order_counts() {
+        let order = StopOrder::default();
+        let kept = order.clone().on_drop(StopReason::Disconnect);
+        assert_eq!(order.given(), None);
+        order.clone().on_drop(StopReason::Disconnect).disarm();
+        assert!(!order.token().is_cancelled());
+        order.give(StopReason::Cancel);
+        drop(kept);
+        assert_eq!(order.given().unwrap().0, StopReason::Cancel);
+        assert!(order.token().is_cancelled());
     }
 
     #[tokio::test]

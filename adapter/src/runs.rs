@@ -1,10 +1,10 @@
 //! Active runs of this process: run id to cancellation. Short-lived; correctness never depends on it.
 
 use crate::problem::Problem;
+use crate::run::{StopOrder, StopReason};
 use assay_schemas::Code;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio_util::sync::CancellationToken;
 
 /// A run id that has the contract's form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ impl std::fmt::Display for RunId {
 /// All active runs.
 #[derive(Debug, Default)]
 pub struct Runs {
-    active: Mutex<HashMap<RunId, CancellationToken>>,
+    active: Mutex<HashMap<RunId, StopOrder>>,
 }
 
 /// Membership of one run; dropping it ends the membership.
@@ -53,16 +53,16 @@ pub struct Runs {
 pub struct ActiveRun {
     runs: Arc<Runs>,
     id: RunId,
-    /// Cancelled by [`Runs::cancel`] and [`Runs::cancel_all`].
-    pub cancel: CancellationToken,
+    /// Given by [`Runs::cancel`] and [`Runs::cancel_all`].
+    pub stop: StopOrder,
 }
 
 impl Runs {
-    /// Registers a run that `cancel` ends.
+    /// Registers a run that `stop` ends.
     ///
     /// # Errors
     /// [`Code::RunAlreadyActive`] while a run with this id is active.
-    pub fn enter(self: &Arc<Self>, id: RunId, cancel: CancellationToken) -> Result<ActiveRun, Problem> {
+    pub fn enter(self: &Arc<Self>, id: RunId, stop: StopOrder) -> Result<ActiveRun, Problem> {
         let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
         if active.contains_key(&id) {
             return Err(Problem::new(
@@ -70,24 +70,24 @@ impl Runs {
                 "a run with this id is active on this replica",
             ));
         }
-        active.insert(id.clone(), cancel.clone());
+        active.insert(id.clone(), stop.clone());
         Ok(ActiveRun {
             runs: Arc::clone(self),
             id,
-            cancel,
+            stop,
         })
     }
 
     /// Cancels a run. False when none with this id is active.
     pub fn cancel(&self, id: &RunId) -> bool {
         let active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
-        active.get(id).map(CancellationToken::cancel).is_some()
+        active.get(id).map(|stop| stop.give(StopReason::Cancel)).is_some()
     }
 
     /// Cancels every run, for shutdown.
     pub fn cancel_all(&self) {
         let active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
-        active.values().for_each(CancellationToken::cancel);
+        active.values().for_each(|stop| stop.give(StopReason::Shutdown));
     }
 
     /// Number of active runs.
@@ -109,8 +109,8 @@ impl Drop for ActiveRun {
 #[cfg(test)]
 mod tests {
     use super::{RunId, Runs};
+    use crate::run::{StopOrder, StopReason};
     use std::sync::Arc;
-    use tokio_util::sync::CancellationToken;
 
     #[test]
     fn run_ids_have_the_contracts_form() {
@@ -127,10 +127,11 @@ mod tests {
         let runs = Arc::new(Runs::default());
         let id = RunId::parse("a").unwrap();
         assert!(!runs.cancel(&id));
-        let run = runs.enter(id.clone(), CancellationToken::new()).unwrap();
-        assert!(runs.enter(id.clone(), CancellationToken::new()).is_err());
+        let run = runs.enter(id.clone(), StopOrder::default()).unwrap();
+        assert!(runs.enter(id.clone(), StopOrder::default()).is_err());
         assert!(runs.cancel(&id));
-        assert!(run.cancel.is_cancelled());
+        assert!(run.stop.token().is_cancelled());
+        assert_eq!(run.stop.given().unwrap().0, StopReason::Cancel);
         drop(run);
         assert_eq!(runs.count(), 0);
         assert!(!runs.cancel(&id));

@@ -1,6 +1,7 @@
 //! Metrics and logging. Every metric name is here; no label ever carries a run id, path, digest, URL or package.
 
 use crate::config::LogConfig;
+use crate::run::StopReason;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -34,6 +35,13 @@ pub struct LayerLabels {
     pub layer: &'static str,
 }
 
+/// Label set of the ends of runs that were ordered to end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ReasonLabels {
+    /// One of [`StopReason`].
+    pub reason: &'static str,
+}
+
 /// Label set of the database updates.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabels {
@@ -56,6 +64,16 @@ pub struct Metrics {
     pub scratch_limit_bytes: Gauge,
     /// Requests that were refused for capacity.
     pub admission_rejected: Counter,
+    /// Memory reserved for documents and answers, bytes.
+    pub answer_memory_reserved_bytes: Gauge,
+    /// Budget of it, bytes.
+    pub answer_memory_limit_bytes: Gauge,
+    /// Runs that got a slot.
+    pub runs_started: Counter,
+    /// Runs whose slot came back.
+    pub runs_ended: Counter,
+    /// From the order to end a run to its last process gone and its slot returned, seconds, by what ended it.
+    pub run_ending: Family<ReasonLabels, Histogram>,
     /// Database updates by outcome.
     pub database_updates: Family<OutcomeLabels, Counter>,
     /// Answers by operation and status.
@@ -82,6 +100,11 @@ impl Default for Metrics {
             scratch_reserved_bytes: Gauge::default(),
             scratch_limit_bytes: Gauge::default(),
             admission_rejected: Counter::default(),
+            answer_memory_reserved_bytes: Gauge::default(),
+            answer_memory_limit_bytes: Gauge::default(),
+            runs_started: Counter::default(),
+            runs_ended: Counter::default(),
+            run_ending: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.005, 3.0, 8))),
             database_updates: Family::default(),
             answers: Family::default(),
             stages,
@@ -114,6 +137,7 @@ impl Default for Metrics {
             "Requests refused for capacity",
             metrics.admission_rejected.clone(),
         );
+        register_runs(&mut registry, &metrics);
         registry.register(
             "database_updates",
             "Database updates by outcome",
@@ -153,6 +177,43 @@ impl Default for Metrics {
     }
 }
 
+/// What runs take and give back.
+fn register_runs(registry: &mut Registry, metrics: &Metrics) {
+    registry.register_with_unit(
+        "answer_memory_reserved",
+        "Memory reserved for documents and answers",
+        Unit::Bytes,
+        metrics.answer_memory_reserved_bytes.clone(),
+    );
+    registry.register_with_unit(
+        "answer_memory_limit",
+        "Configured memory for documents and answers",
+        Unit::Bytes,
+        metrics.answer_memory_limit_bytes.clone(),
+    );
+    registry.register(
+        "runs_started",
+        "Runs that got a slot",
+        metrics.runs_started.clone(),
+    );
+    registry.register(
+        "runs_ended",
+        "Runs whose slot came back",
+        metrics.runs_ended.clone(),
+    );
+    registry.register_with_unit(
+        "run_ending",
+        "From the order to end a run to its last process gone and its slot returned",
+        Unit::Seconds,
+        metrics.run_ending.clone(),
+    );
+    for reason in StopReason::ALL {
+        let _ = metrics.run_ending.get_or_create(&ReasonLabels {
+            reason: reason.as_str(),
+        });
+    }
+}
+
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
@@ -164,6 +225,15 @@ impl Metrics {
     pub fn stage(&self, stage: &'static str, took: Duration) {
         self.stages
             .get_or_create(&StageLabels { stage })
+            .observe(took.as_secs_f64());
+    }
+
+    /// Notes how long a run took to end that was ordered to.
+    pub fn ended(&self, reason: StopReason, took: Duration) {
+        self.run_ending
+            .get_or_create(&ReasonLabels {
+                reason: reason.as_str(),
+            })
             .observe(took.as_secs_f64());
     }
 

@@ -2,6 +2,7 @@
 
 use crate::problem::Problem;
 use assay_schemas::Code;
+use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -31,6 +32,49 @@ impl From<WorkspaceError> for Problem {
     fn from(error: WorkspaceError) -> Self {
         Self::new(Code::WorkspaceIo, error.to_string()).caused_by(error)
     }
+}
+
+/// The scratch space cannot take a run.
+#[derive(Debug, thiserror::Error)]
+pub enum RoomError {
+    /// No directory can be made in it.
+    #[error(transparent)]
+    Unusable(#[from] WorkspaceError),
+    /// Its volume cannot be asked.
+    #[error("the volume of the work directory cannot be asked for its space")]
+    Unknown(#[source] io::Error),
+    /// Its volume is full, or nearly so.
+    #[error("the work directory has {free} bytes free, {least} are needed")]
+    Full {
+        /// Bytes free.
+        free: u64,
+        /// Bytes needed.
+        least: u64,
+    },
+}
+
+impl From<RoomError> for Problem {
+    fn from(error: RoomError) -> Self {
+        let code = match error {
+            RoomError::Unusable(_) | RoomError::Unknown(_) => Code::WorkspaceIo,
+            RoomError::Full { .. } => Code::ScratchExhausted,
+        };
+        Self::new(code, error.to_string()).caused_by(error)
+    }
+}
+
+/// Whether a directory can be made in the work directory, and `least` bytes are free on its volume. Blocking.
+///
+/// # Errors
+/// [`RoomError`].
+pub fn check_room(work_directory: &Path, least: u64) -> Result<(), RoomError> {
+    let probe = Workspace::create(work_directory, "version-")?;
+    let volume = statvfs(probe.path()).map_err(|errno| RoomError::Unknown(errno.into()))?;
+    let free = volume.blocks_available().saturating_mul(volume.fragment_size());
+    if free < least {
+        return Err(RoomError::Full { free, least });
+    }
+    Ok(())
 }
 
 /// A private directory, mode 0700, removed on drop without following links.
@@ -144,7 +188,7 @@ pub fn sweep(work_directory: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MARKER, Workspace, sweep};
+    use super::{MARKER, RoomError, Workspace, check_room, sweep};
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
@@ -163,6 +207,23 @@ mod tests {
         drop(workspace);
         assert_eq!(work.read_dir().unwrap().count(), 0);
         assert!(root.path().is_dir());
+    }
+
+    #[test]
+    fn room_is_a_directory_and_free_bytes() {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path().join("work");
+        check_room(&work, 1).unwrap();
+        assert_eq!(work.read_dir().unwrap().count(), 0, "it leaves nothing");
+        let error = check_room(&work, u64::MAX).unwrap_err();
+        assert!(
+            matches!(error, RoomError::Full { free, least: u64::MAX } if free > 0),
+            "{error:?}"
+        );
+        let file = root.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = check_room(&file, 1).unwrap_err();
+        assert!(matches!(error, RoomError::Unusable(_)), "{error:?}");
     }
 
     #[test]

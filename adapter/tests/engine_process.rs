@@ -247,8 +247,15 @@ async fn a_polite_engine_is_gone_at_once() {
     let cancel = context.cancel.clone();
     let running = tokio::spawn(async move { run(&polite, &context).await });
     eventually("the leader starts", || pid_in(dir.path(), "leader").is_some()).await;
+    let ordered = Instant::now();
     cancel.cancel();
     assert_eq!(running.await.unwrap().unwrap_err().code(), Code::Interrupted);
+    // Far below the grace, after which it would have been killed.
+    assert!(
+        ordered.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        ordered.elapsed()
+    );
     let text = ending.encode().unwrap();
     assert!(
         text.contains("kkrepo_scanner_engine_ending_seconds_count 1"),

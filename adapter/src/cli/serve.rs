@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::config::{Config, Resolved};
 use crate::engine::cage::Layer;
 use crate::http::server;
-use crate::operation::status;
+use crate::operation::readiness;
 use crate::problem::error_chain;
 use crate::run::RunContext;
 use crate::telemetry::{self, LayerLabels};
@@ -100,7 +100,7 @@ async fn run(app: Arc<App>) -> io::Result<()> {
     tokio::spawn({
         let app = Arc::clone(&app);
         async move {
-            let readiness = status::readiness(&app).await;
+            let readiness = readiness::readiness(&app).await;
             tracing::info!(ready = readiness.ready, "observed engines and database");
         }
     });

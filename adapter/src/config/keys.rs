@@ -145,6 +145,20 @@ pub const KEYS: &[Key] = &[
          256 MiB for a small artifact.",
     ),
     key(
+        "expected_syft_version",
+        Kind::Text,
+        "",
+        Bounds::Any,
+        "The only version of the cataloguer that counts as ready, such as `1.57.1`; empty takes any.",
+    ),
+    key(
+        "expected_grype_version",
+        Kind::Text,
+        "",
+        Bounds::Any,
+        "The only version of the matcher that counts as ready; empty takes any.",
+    ),
+    key(
         "sandbox",
         Kind::Choice(&["required", "best-effort", "off"]),
         "best-effort",
@@ -278,6 +292,22 @@ pub const KEYS: &[Key] = &[
         "7GiB",
         Bounds::Clamp(MIB, i64::MAX),
         "Scratch that all running scans may reserve together; keep it below the volume.",
+    ),
+    key(
+        "min_free_scratch_bytes",
+        Kind::Bytes,
+        "0",
+        Bounds::Refuse(0, i64::MAX),
+        "Least free space of the work directory's volume that counts as ready; 0 is what the smallest run reserves: 3 × \
+         output + diagnostics + 1 MiB.",
+    ),
+    key(
+        "max_response_memory_bytes",
+        Kind::Bytes,
+        "0",
+        Bounds::Refuse(0, i64::MAX),
+        "Memory that documents and answers of all runs may take together; a run reserves 2 × output + diagnostics + 64 MiB, \
+         and what its answer takes until the client has read it. 0 is enough for all slots, and at least 1 GiB.",
     ),
     key(
         "readiness_cache",

@@ -76,6 +76,10 @@ pub struct AdmissionConfig {
     pub retry_after_seconds: u32,
     /// Scratch that all running scans may reserve together, MiB.
     pub scratch_mebibytes: u64,
+    /// Memory that documents and answers of all runs may take together, bytes.
+    pub memory_bytes: u64,
+    /// What one run reserves of it, bytes.
+    pub memory_of_a_run_bytes: u64,
 }
 
 /// Engines and scratch space.
@@ -87,6 +91,12 @@ pub struct EngineConfig {
     pub syft: String,
     /// Matcher: a path, or a name to look up on PATH.
     pub grype: String,
+    /// The only version of the cataloguer that is ready; `None` takes any.
+    pub expected_syft: Option<String>,
+    /// The only version of the matcher that is ready; `None` takes any.
+    pub expected_grype: Option<String>,
+    /// Least free space of the scratch space that is ready, bytes.
+    pub min_free_scratch_bytes: u64,
     /// File that remembers versions and provenance.
     pub provenance_cache: PathBuf,
     /// Writable memory of one engine process, bytes; `None` leaves it to the host.
@@ -153,6 +163,7 @@ impl Config {
             "" => work_directory.join("provenance.json"),
             path => PathBuf::from(path),
         };
+        let text = |name| Some(values.text(name).to_owned()).filter(|text| !text.is_empty());
         let max_age = duration(values.number("db_max_age"));
         Ok(Self {
             http: HttpConfig {
@@ -174,17 +185,14 @@ impl Config {
                 max_output_bytes: values.number("max_output_bytes"),
                 max_stderr_bytes: values.number("max_stderr_bytes"),
             },
-            admission: AdmissionConfig {
-                max_concurrent: values.size("max_concurrent_scans"),
-                max_queued: values.size("max_queued_scans"),
-                timeout: duration(values.number("admission_timeout")),
-                retry_after_seconds: u32::try_from(values.number("retry_after_seconds")).unwrap_or(1),
-                scratch_mebibytes: u64::try_from(values.number("max_scratch_bytes") >> 20).unwrap_or(1),
-            },
+            admission: admission(values),
             engine: EngineConfig {
                 work_directory,
                 syft: values.text("syft_executable").to_owned(),
                 grype: values.text("grype_executable").to_owned(),
+                expected_syft: text("expected_syft_version"),
+                expected_grype: text("expected_grype_version"),
+                min_free_scratch_bytes: min_free_scratch(values),
                 provenance_cache,
                 memory_bytes: u64::try_from(values.number("engine_memory_bytes"))
                     .ok()
@@ -202,7 +210,7 @@ impl Config {
                 update_interval: duration(values.number("db_update_interval")),
                 check_interval: duration(values.number("db_update_check_interval")),
                 lock_timeout: duration(values.number("database_update_lock_timeout")),
-                update_url: Some(values.text("db_update_url").to_owned()).filter(|url| !url.is_empty()),
+                update_url: text("db_update_url"),
             },
             oci,
             readiness_cache: duration(values.number("readiness_cache")),
@@ -222,6 +230,46 @@ impl Config {
         missing
     }
 }
+
+fn admission(values: &Resolved) -> AdmissionConfig {
+    let bytes = |name| u64::try_from(values.number(name)).unwrap_or(0);
+    let max_concurrent = values.size("max_concurrent_scans");
+    // The engine's document, the one that is made of it, diagnostics, and the answer.
+    let memory_of_a_run_bytes = bytes("max_output_bytes")
+        .saturating_mul(2)
+        .saturating_add(bytes("max_stderr_bytes"))
+        .saturating_add(MAX_ANSWER_BYTES);
+    let memory_bytes = match bytes("max_response_memory_bytes") {
+        0 => memory_of_a_run_bytes
+            .saturating_mul(max_concurrent as u64)
+            .max(1 << 30),
+        configured => configured,
+    };
+    AdmissionConfig {
+        max_concurrent,
+        max_queued: values.size("max_queued_scans"),
+        timeout: duration(values.number("admission_timeout")),
+        retry_after_seconds: u32::try_from(values.number("retry_after_seconds")).unwrap_or(1),
+        scratch_mebibytes: u64::try_from(values.number("max_scratch_bytes") >> 20).unwrap_or(1),
+        memory_bytes,
+        memory_of_a_run_bytes,
+    }
+}
+
+fn min_free_scratch(values: &Resolved) -> u64 {
+    let bytes = |name| u64::try_from(values.number(name)).unwrap_or(0);
+    match bytes("min_free_scratch_bytes") {
+        // The least that a run reserves: for an input of next to nothing, in whole MiB.
+        0 => bytes("max_output_bytes")
+            .saturating_mul(3)
+            .saturating_add(bytes("max_stderr_bytes"))
+            .saturating_add(1 << 20),
+        configured => configured,
+    }
+}
+
+/// The largest answer that clients take, bytes.
+const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 fn oci(values: &Resolved) -> Result<OciConfig, Vec<Mistake>> {
     let denied = "oci_denied_networks";

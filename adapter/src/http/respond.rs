@@ -1,5 +1,6 @@
 //! Answers: typed bodies and problems to bytes.
 
+use crate::admission::Permit;
 use crate::problem::Problem;
 use assay_schemas::Code;
 use bytes::Bytes;
@@ -22,6 +23,30 @@ pub fn json<T: Serialize>(status: StatusCode, body: &T) -> Answer {
             &Problem::new(Code::InternalError, "the answer cannot be encoded").caused_by(error),
             0,
         ),
+    }
+}
+
+/// A JSON answer to a run, whose memory comes back when it is written or its client is gone.
+pub fn held_json<T: Serialize>(body: &T, mut memory: Permit) -> Answer {
+    let mut answer = json(StatusCode::OK, body);
+    let bytes = std::mem::take(answer.body_mut()).into_inner().unwrap_or_default();
+    memory.keep_memory(bytes.len() as u64);
+    *answer.body_mut() = Full::new(Bytes::from_owner(Held {
+        bytes,
+        _memory: memory,
+    }));
+    answer
+}
+
+/// Bytes that hold a permit for as long as anybody holds them.
+struct Held {
+    bytes: Bytes,
+    _memory: Permit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -5,10 +5,12 @@ use super::headers::{CatalogHead, MatchHead, check_api_version};
 use super::respond::{self, Answer};
 use super::router::{self, Operation, Route};
 use crate::app::App;
-use crate::operation::{self, status};
-use crate::problem::{Problem, error_chain};
+use crate::operation::{self, Answered, MAX_RECORDED_KEY, readiness, status};
+use crate::problem::{Problem, error_chain, sanitize};
+use crate::run::{StopGuard, StopOrder, StopReason};
 use crate::runs::RunId;
 use crate::telemetry::AnswerLabels;
+use assay_schemas::headers::IDEMPOTENCY_KEY;
 use assay_schemas::{CancellationResponse, Code};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -21,7 +23,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ fn has_foreign_coding(headers: &HeaderMap) -> bool {
 async fn dispatch(app: &Arc<App>, operation: Operation, request: Request<Incoming>) -> Answer {
     match operation {
         Operation::Capabilities => respond::json(StatusCode::OK, &status::capabilities(app)),
-        Operation::Readiness => respond::json(StatusCode::OK, status::readiness(app).await.as_ref()),
+        Operation::Readiness => respond::json(StatusCode::OK, readiness::readiness(app).await.as_ref()),
         Operation::Health => health(&status::health(app).await),
         Operation::HealthReadiness => health(&status::health_readiness(app).await),
         Operation::Liveness => health(&status::liveness()),
@@ -149,7 +150,7 @@ async fn scan<H, T, F>(
 where
     H: Send + 'static,
     T: Serialize + Send + 'static,
-    F: Future<Output = Result<T, Problem>> + Send + 'static,
+    F: Future<Output = Result<Answered<T>, Problem>> + Send + 'static,
 {
     let head = match head {
         Ok(head) => head,
@@ -158,14 +159,28 @@ where
             return respond::problem(&problem, 0);
         }
     };
-    let gone = CancellationToken::new();
-    let guard = gone.clone().drop_guard();
-    let body = BodyInCustody::new(request, gone);
-    let span = tracing::info_span!("run", run_id = run_id.as_ref().map(RunId::as_str));
+    let stop = StopOrder::default();
+    let guard = stop.clone().on_drop(StopReason::Disconnect);
+    let key = recorded_key(request.headers());
+    let body = BodyInCustody::new(request, stop);
+    let span = tracing::info_span!(
+        "run",
+        run_id = run_id.as_ref().map(RunId::as_str),
+        idempotency_key = key
+    );
     let task = app
         .operations
         .spawn(logged(operation(Arc::clone(app), head, body)).instrument(span));
     conclude(app, task.await, guard)
+}
+
+/// The client's idempotency key for the log. The answer does not depend on it: the same bytes give the same content.
+fn recorded_key(headers: &HeaderMap) -> Option<String> {
+    let key = headers.get(IDEMPOTENCY_KEY)?;
+    Some(sanitize(
+        &String::from_utf8_lossy(key.as_bytes()),
+        MAX_RECORDED_KEY,
+    ))
 }
 
 /// The same work, with a line in the log when it ends, also when nobody waits for its answer any more.
@@ -188,13 +203,13 @@ async fn logged<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, 
 }
 
 /// The answer to what an operation's task came to.
-fn conclude<T: Serialize>(app: &App, outcome: TaskOutcome<T>, guard: DropGuard) -> Answer {
+fn conclude<T: Serialize>(app: &App, outcome: TaskOutcome<T>, guard: StopGuard) -> Answer {
     guard.disarm();
     let outcome = outcome.unwrap_or_else(|error| {
         Err(Problem::new(Code::InternalError, "the run failed in an unexpected way").caused_by(error))
     });
     match outcome {
-        Ok(response) => respond::json(StatusCode::OK, &response),
+        Ok(answered) => respond::held_json(&answered.response, answered.memory),
         Err(problem) => {
             let problem = app.while_draining(problem);
             respond::problem(&problem, app.admission.retry_after_seconds())
@@ -203,7 +218,7 @@ fn conclude<T: Serialize>(app: &App, outcome: TaskOutcome<T>, guard: DropGuard) 
 }
 
 /// What a task gives: the operation's own result, or that it panicked.
-type TaskOutcome<T> = Result<Result<T, Problem>, tokio::task::JoinError>;
+type TaskOutcome<T> = Result<Result<Answered<T>, Problem>, tokio::task::JoinError>;
 
 /// A request body on its way to an operation. What the operation does not read is drained for a moment on drop, so
 /// that the client can read the answer instead of a reset.
@@ -211,17 +226,17 @@ type TaskOutcome<T> = Result<Result<T, Problem>, tokio::task::JoinError>;
 pub struct BodyInCustody {
     body: Option<Incoming>,
     expects_continue: bool,
-    /// Cancelled when the client is gone.
-    pub gone: CancellationToken,
+    /// Given when the client is gone.
+    pub stop: StopOrder,
 }
 
 impl BodyInCustody {
-    fn new(request: Request<Incoming>, gone: CancellationToken) -> Self {
+    fn new(request: Request<Incoming>, stop: StopOrder) -> Self {
         let expects_continue = request.headers().contains_key(EXPECT);
         Self {
             body: Some(request.into_body()),
             expects_continue,
-            gone,
+            stop,
         }
     }
 }
@@ -291,10 +306,14 @@ async fn oci_scan(app: &Arc<App>, request: Request<Incoming>) -> Answer {
             return respond::closing(respond::problem(&problem, 0));
         }
     };
-    let gone = CancellationToken::new();
-    let guard = gone.clone().drop_guard();
-    let span = tracing::info_span!("run", run_id = tracing::field::Empty);
-    let work = operation::oci_scan::run(Arc::clone(app), bytes, gone);
+    let stop = StopOrder::default();
+    let guard = stop.clone().on_drop(StopReason::Disconnect);
+    let span = tracing::info_span!(
+        "run",
+        run_id = tracing::field::Empty,
+        idempotency_key = tracing::field::Empty
+    );
+    let work = operation::oci_scan::run(Arc::clone(app), bytes, stop);
     let task = app.operations.spawn(logged(work).instrument(span));
     conclude(app, task.await, guard)
 }

@@ -25,6 +25,17 @@ pub struct Received {
     pub sha256: String,
 }
 
+/// What holds a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Most bytes of it.
+    pub limit: u64,
+    /// How many of its bytes are stored; what comes after them is hashed and counted all the same.
+    pub kept: u64,
+    /// Longest silence in it.
+    pub stall: Duration,
+}
+
 /// Why a body was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
@@ -79,7 +90,12 @@ where
 {
     // Nobody reads along.
     let (writer, _) = spool::growing();
-    receive_for_reader(body, file, writer, limit, stall, run).await
+    let bounds = Bounds {
+        limit,
+        kept: limit,
+        stall,
+    };
+    receive_for_reader(body, file, writer, bounds, run).await
 }
 
 /// The same while somebody reads the file along with it, who is not left far behind.
@@ -92,24 +108,24 @@ pub async fn receive_for_reader<B>(
     body: &mut B,
     file: File,
     spool: Writer,
-    limit: u64,
-    stall: Duration,
+    bounds: Bounds,
     run: &RunContext,
 ) -> Result<Received, UploadError>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let limit = bounds.limit;
     if body.size_hint().lower() > limit {
         return Err(UploadError::TooLarge { limit });
     }
     let (to_disk, disk) = mpsc::channel::<Bytes>(BLOCKS_IN_FLIGHT);
     let (to_hash, hash) = mpsc::channel::<Bytes>(BLOCKS_IN_FLIGHT);
     let pace = spool.pace();
-    let writer = tokio::task::spawn_blocking(move || write_all(file, disk, &spool));
+    let writer = tokio::task::spawn_blocking(move || write_all(file, disk, &spool, bounds.kept));
     let hasher = tokio::task::spawn_blocking(move || hash_all(hash));
     let outcome = run
-        .bound(take_in(body, [to_hash, to_disk], pace, limit, stall))
+        .bound(take_in(body, [to_hash, to_disk], pace, limit, bounds.stall))
         .await;
     // Their channels are closed now, so both end soon.
     let written = writer
@@ -158,10 +174,14 @@ where
     }
 }
 
-fn write_all(mut file: File, mut blocks: mpsc::Receiver<Bytes>, spool: &Writer) -> io::Result<()> {
-    while let Some(block) = blocks.blocking_recv() {
+fn write_all(mut file: File, mut blocks: mpsc::Receiver<Bytes>, spool: &Writer, kept: u64) -> io::Result<()> {
+    let mut room = kept;
+    while let Some(mut block) = blocks.blocking_recv() {
+        block.truncate(usize::try_from(room).unwrap_or(usize::MAX));
         file.write_all(&block)?;
-        spool.wrote(block.len() as u64);
+        let stored = block.len() as u64;
+        room = room.saturating_sub(stored);
+        spool.wrote(stored);
     }
     Ok(())
 }
@@ -176,7 +196,7 @@ fn hash_all(mut blocks: mpsc::Receiver<Bytes>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Received, UploadError, receive};
+    use super::{Bounds, Received, UploadError, receive, receive_for_reader};
     use crate::run::RunContext;
     use bytes::Bytes;
     use http_body_util::{Full, StreamBody};
@@ -203,6 +223,29 @@ mod tests {
         file.rewind().unwrap();
         file.read_to_string(&mut text).unwrap();
         assert_eq!(text, "abc");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_kept_is_hashed_and_counted() {
+        let mut file = tempfile::tempfile().unwrap();
+        let run = RunContext::with_timeout(STALL);
+        let blocks = ["a", "b", "c"].map(|text| Ok::<_, Infallible>(Frame::data(Bytes::from(text))));
+        let mut body = StreamBody::new(futures_util::stream::iter(blocks));
+        let bounds = Bounds {
+            limit: 3,
+            kept: 2,
+            stall: STALL,
+        };
+        let (spool, _) = crate::spool::growing();
+        let got = receive_for_reader(&mut body, file.try_clone().unwrap(), spool, bounds, &run)
+            .await
+            .unwrap();
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned();
+        assert_eq!(got, Received { size: 3, sha256 });
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "ab");
     }
 
     #[tokio::test]

@@ -1,12 +1,13 @@
 //! `POST /v1/oci/scan`: image digest to SBOM and findings.
 
+use super::MAX_RECORDED_KEY;
 use super::oci_request::{self, ImageReference};
-use super::{findings, inventory, oci_inventory, status};
+use super::{Answered, findings, inventory, oci_inventory, readiness};
 use crate::app::App;
 use crate::oci::layout::Store;
 use crate::oci::stage::{self, Order, Staged};
-use crate::problem::Problem;
-use crate::run::RunContext;
+use crate::problem::{Problem, sanitize};
+use crate::run::{RunContext, StopOrder};
 use crate::runs::RunId;
 use crate::sbom::budget::{self, Budget, Cost};
 use crate::workspace::Workspace;
@@ -16,7 +17,6 @@ use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio_util::sync::CancellationToken;
 use zeroize::Zeroize as _;
 
 /// Name of the merged SBOM.
@@ -26,7 +26,7 @@ const MERGED_FILE: &str = "merged.cdx.json";
 ///
 /// # Errors
 /// The contract's codes in the contract's order.
-pub async fn run(app: Arc<App>, body: Bytes, gone: CancellationToken) -> Result<OciScanResponse, Problem> {
+pub async fn run(app: Arc<App>, body: Bytes, stop: StopOrder) -> Result<Answered<OciScanResponse>, Problem> {
     let request: Option<OciScanRequest> = serde_json::from_slice(&body).map_err(|error| {
         Problem::new(Code::RequestInvalid, "the request is not a valid JSON object").caused_by(error)
     })?;
@@ -41,25 +41,29 @@ pub async fn run(app: Arc<App>, body: Bytes, gone: CancellationToken) -> Result<
     }
     let run_id = RunId::parse(request.run_id.as_deref().unwrap_or(""))?;
     tracing::Span::current().record("run_id", run_id.as_str());
-    let active = app.runs.enter(run_id, gone)?;
+    if let Some(key) = &request.idempotency_key {
+        tracing::Span::current().record("idempotency_key", sanitize(key, MAX_RECORDED_KEY));
+    }
+    let active = app.runs.enter(run_id, stop)?;
     let Some(limits) = request.limits else {
         return Err(Problem::new(Code::ResourceLimitsRequired, "limits are required"));
     };
-    let (permit, run) = super::admit(&app, &active, &limits).await?;
+    // How large an image is turns out only when its registry has been asked.
+    let admitted = super::admit(&app, &active, &limits, &limits).await?;
+    let run = &admitted.run;
     let limits = limits.lowered_to(&app.config.ceiling);
     let expected = request.expected_snapshot.take();
     let image = oci_request::image_reference(request)?;
     let workspace = Workspace::create(&app.config.engine.work_directory, "oci-")?;
     let outcome = async {
-        run.bound(status::require_ready(&app)).await??;
+        run.bound(readiness::require_ready(&app)).await??;
         if let Some(expected) = expected {
             check_snapshot(&app, &expected).await?;
         }
-        scan(&app, &workspace, image, &limits, &run).await
+        scan(&app, &workspace, image, &limits, run).await
     }
     .await;
-    super::clean_up(&app, workspace, permit).await;
-    outcome
+    super::conclude(&app, workspace, admitted, outcome).await
 }
 
 async fn scan(
@@ -134,8 +138,8 @@ async fn stage(
 }
 
 /// Cheaper to say it now than after a scan that the client will not take.
-async fn check_snapshot(app: &App, expected: &ExpectedSnapshot) -> Result<(), Problem> {
-    let now = status::readiness(app).await;
+async fn check_snapshot(app: &Arc<App>, expected: &ExpectedSnapshot) -> Result<(), Problem> {
+    let now = readiness::readiness(app).await;
     let is_other = |expected: &Option<String>, now: &str| expected.as_deref().is_some_and(|text| text != now);
     let is_mismatch = is_other(&expected.adapter_name, assay_schemas::version::ADAPTER_NAME)
         || is_other(&expected.engine_name, &now.engine_name)

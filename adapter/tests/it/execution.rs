@@ -1,5 +1,12 @@
 //! What becomes of engine processes, their directories and their slots, however a run ends.
 
+mod capacity;
+mod ends;
+mod inspector;
+mod readiness;
+mod soak;
+
+use self::inspector::Inspector;
 use crate::fake::{FOREVER, FakeEngines};
 use crate::given::{Occupier, one_slot, wait_queued};
 use crate::support::{CREDENTIAL, Reply, Setup, TestAdapter, eventually, is_running};
@@ -59,7 +66,7 @@ fn a_client_that_goes_away_ends_its_engine() {
     }
 }
 
-/// Sends a whole request and leaves its answer unread.
+/// Sends a whole request of small limits and leaves its answer unread.
 fn begin(adapter: &TestAdapter, operation: &str) -> std::net::TcpStream {
     use sha2::{Digest as _, Sha256};
     use std::io::Write as _;
@@ -72,7 +79,8 @@ fn begin(adapter: &TestAdapter, operation: &str) -> std::net::TcpStream {
     write!(
         stream,
         "POST /v1/{operation} HTTP/1.1\r\nHost: a\r\nX-KKRepo-Scanner-Credential: {CREDENTIAL}\r\n\
-         X-KKRepo-API-Version: v1\r\nX-KKRepo-Run-ID: begun\r\n{name}: {hash}\r\nContent-Length: {size}\r\n\r\n"
+         X-KKRepo-API-Version: v1\r\nX-KKRepo-Run-ID: begun\r\nX-KKRepo-Max-Input-Bytes: 1024\r\n\
+         X-KKRepo-Max-Uncompressed-Bytes: 1024\r\n{name}: {hash}\r\nContent-Length: {size}\r\n\r\n"
     )
     .unwrap();
     stream.write_all(SBOM).unwrap();

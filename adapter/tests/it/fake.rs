@@ -115,18 +115,32 @@ impl FakeEngines {
     }
 }
 
-/// The program, built when it is not there yet.
+/// Whether the program is of the source that this test is of.
+fn is_current(program: &Path) -> bool {
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/src");
+    ["fake_engine.rs", "bin/fake-engine.rs"].iter().all(|file| {
+        match (modified(&source.join(file)), modified(program)) {
+            (Ok(source), Ok(program)) => source <= program,
+            _ => false,
+        }
+    })
+}
+
+/// The program, built when it is not there yet or not of today's source.
 fn built() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        fake_engine::built().unwrap_or_else(|| {
-            let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-            build.args(["build", "--package", "assay-fixtures", "--bin", "fake-engine"]);
-            if !cfg!(debug_assertions) {
-                build.arg("--release");
-            }
-            assert!(build.status().unwrap().success(), "fake-engine cannot be built");
-            fake_engine::built().expect("fake-engine is built beside this test")
-        })
+        fake_engine::built()
+            .filter(|program| is_current(program))
+            .unwrap_or_else(|| {
+                let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+                build.args(["build", "--package", "assay-fixtures", "--bin", "fake-engine"]);
+                if !cfg!(debug_assertions) {
+                    build.arg("--release");
+                }
+                assert!(build.status().unwrap().success(), "fake-engine cannot be built");
+                fake_engine::built().expect("fake-engine is built beside this test")
+            })
     })
 }

@@ -327,17 +327,18 @@ impl TestAdapter {
 
     /// One sample of the metrics endpoint.
     pub(crate) fn metric(&self, name: &str) -> f64 {
+        self.metrics().sample(name)
+    }
+
+    /// All samples of the metrics endpoint, of one moment.
+    pub(crate) fn metrics(&self) -> Metrics {
         let reply = self.send("GET", "/actuator/prometheus", &[], &[]);
-        let text = String::from_utf8(reply.bytes).unwrap();
-        let line = text
-            .lines()
-            .find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
-        line.unwrap_or_else(|| panic!("no {name} in\n{text}"))
-            .rsplit(' ')
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap()
+        Metrics(String::from_utf8(reply.bytes).unwrap())
+    }
+
+    /// Process id, for /proc.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends a signal.
@@ -355,6 +356,30 @@ impl TestAdapter {
     /// Waits for the end by itself.
     pub(crate) fn exit_code(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
+    }
+}
+
+/// What the metrics endpoint said.
+pub(crate) struct Metrics(String);
+
+impl Metrics {
+    /// One sample that is a whole number, by its name and labels.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap()
+    }
+
+    /// One sample, by its name and labels.
+    pub(crate) fn sample(&self, name: &str) -> f64 {
+        self.text(name).parse().unwrap()
+    }
+
+    fn text(&self, name: &str) -> &str {
+        let mut lines = self.0.lines();
+        let line = lines.find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+        line.unwrap_or_else(|| panic!("no {name} in\n{}", self.0))
+            .rsplit(' ')
+            .next()
+            .unwrap()
     }
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures beside their goals, each with what it is compared to, from one run.
 
 mod adapter;
+mod execution;
 mod figure;
 mod gate;
 mod load;
@@ -54,6 +55,7 @@ pub(crate) fn run(
         Area::Adapter => adapter::measure(workspace)?,
         Area::Oci => oci::measure(workspace)?,
         Area::Gate => gate::measure(workspace, only)?,
+        Area::Execution => execution::measure(workspace)?,
         other => {
             let name = other
                 .to_possible_value()

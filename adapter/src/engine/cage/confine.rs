@@ -4,7 +4,7 @@ use super::{CageError, Mode, Plan, sandbox};
 use nix::errno::Errno;
 use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getppid, setsid};
 use std::convert::Infallible;
 use std::os::unix::process::CommandExt as _;
@@ -16,6 +16,11 @@ const OOM_SCORE: &str = "900";
 /// Does not return on success: the process is the engine from then on.
 pub(super) fn become_engine(plan: &Plan) -> Result<Infallible, CageError> {
     confine(plan)?;
+    // A blocked signal stays blocked in the program that is started, and the supervisor blocks those that it waits for.
+    // Go honours that: an engine would not hear the polite request, and every end would take the whole grace.
+    SigSet::empty()
+        .thread_set_mask()
+        .map_err(CageError::isolation("signal mask"))?;
     sandbox::enter(&plan.sandbox, &plan.engine)?;
     Err(CageError::Exec(
         Command::new(&plan.engine).args(&plan.args).exec(),

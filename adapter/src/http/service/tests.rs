@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::config::{Config, Layer, resolve};
 use crate::http::headers::{CatalogHead, MatchHead};
 use crate::http::respond::Answer;
+use crate::operation::Answered;
 use crate::problem::Problem;
 use crate::scanner::Surroundings;
 use assay_schemas::vectors::{Given, Vector, directory, load_all};
@@ -27,7 +28,7 @@ fn app() -> Arc<App> {
 }
 
 /// Reads its input as the real operation does, and then fails in a way that nobody foresaw.
-async fn defective<H, T>(_: Arc<App>, _: H, mut body: BodyInCustody) -> Result<T, Problem> {
+async fn defective<H, T>(_: Arc<App>, _: H, mut body: BodyInCustody) -> Result<Answered<T>, Problem> {
     use http_body_util::BodyExt as _;
     while let Some(Ok(_)) = body.frame().await {}
     panic!("on purpose")

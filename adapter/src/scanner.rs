@@ -109,7 +109,7 @@ impl Scanner {
     /// # Errors
     /// The reason why no scan can be done.
     pub async fn snapshot(&self, run: &RunContext) -> Result<Snapshot, Problem> {
-        let generation = self.database.current()?;
+        let generation = self.database.pin().await?;
         self.snapshot_of(&generation, run).await
     }
 

@@ -27,6 +27,9 @@ pub struct DatabaseProvenance {
     pub revision: String,
     /// Build time.
     pub built: Timestamp,
+    /// Schema version, such as `v6.1.10`; empty when the engine did not say.
+    #[serde(default)]
+    pub schema: String,
 }
 
 impl DatabaseProvenance {
@@ -161,6 +164,11 @@ pub(crate) fn parse_status(output: &[u8]) -> Result<DatabaseProvenance, EngineEr
     Ok(DatabaseProvenance {
         revision: revision.chars().take(255).collect(),
         built,
+        schema: first_text(&value, &["schemaVersion"])
+            .unwrap_or_default()
+            .chars()
+            .take(64)
+            .collect(),
     })
 }
 
@@ -238,6 +246,7 @@ mod tests {
         let provenance = DatabaseProvenance {
             revision: "r".into(),
             built: "2026-01-01T00:00:00Z".parse().unwrap(),
+            schema: String::new(),
         };
         let day = Some(Duration::from_hours(24));
         assert!(

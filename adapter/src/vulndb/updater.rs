@@ -1,5 +1,7 @@
 //! One update: lock, stage, fill, validate, publish, clean up.
 
+use super::publish::FileFacts;
+use super::record::Published;
 use super::retire::is_due;
 use super::store::{DatabaseError, Generation, Store};
 use crate::engine::{DatabaseProvenance, EngineError, Engines};
@@ -131,7 +133,15 @@ pub async fn update(
             current: known.built,
         });
     }
-    let generation = store.publish(&lock, staging, Timestamp::now())?;
+    let describe = |facts: FileFacts| Published {
+        built: provenance.built,
+        revision: provenance.revision.clone(),
+        schema: provenance.schema.clone(),
+        sha256: facts.sha256,
+        bytes: facts.bytes,
+        source: "upstream".to_owned(),
+    };
+    let generation = store.publish(&lock, staging, Timestamp::now(), describe)?;
     store.clean_up(&lock, Timestamp::now(), plan.interval);
     Ok(Outcome::Updated(generation, provenance))
 }

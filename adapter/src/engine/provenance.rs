@@ -172,6 +172,12 @@ pub(crate) fn parse_status(output: &[u8]) -> Result<DatabaseProvenance, EngineEr
     })
 }
 
+/// Whether the source has a newer database, by the answer of the check; an answer that is none counts as yes.
+pub(crate) fn parse_check(output: &[u8]) -> bool {
+    let value: Value = serde_json::from_slice(output).unwrap_or_default();
+    value.get("updateAvailable").and_then(Value::as_bool) != Some(false)
+}
+
 /// The first non-blank text under one of `names`: a direct member first, then depth first.
 fn first_text(value: &Value, names: &[&str]) -> Option<String> {
     let children: Vec<&Value> = match value {
@@ -193,7 +199,7 @@ fn first_text(value: &Value, names: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DatabaseProvenance, Memory, parse_status, parse_version, wire_instant};
+    use super::{DatabaseProvenance, Memory, parse_check, parse_status, parse_version, wire_instant};
     use assay_schemas::Code;
     use std::time::Duration;
 
@@ -227,6 +233,21 @@ mod tests {
             (r#"{"built":"yesterday"}"#, Code::DatabaseProvenanceMissing),
         ] {
             assert_eq!(parse_status(json.as_bytes()).unwrap_err().code(), code, "{json}");
+        }
+    }
+
+    #[test]
+    fn only_a_plain_no_is_nothing_newer() {
+        for (answer, newer) in [
+            (
+                br#"{"updateAvailable":false,"candidateDB":null}"#.as_slice(),
+                false,
+            ),
+            (br#"{"updateAvailable":true}"#, true),
+            (br#"{"matches":[]}"#, true),
+            (b"nothing of the kind", true),
+        ] {
+            assert_eq!(parse_check(answer), newer);
         }
     }
 

@@ -71,6 +71,19 @@ impl Store {
             lock: None,
         })
     }
+
+    /// A generation that was looked up by name, held if it can be.
+    ///
+    /// # Errors
+    /// [`DatabaseError::GenerationMissing`] when it is being removed.
+    pub fn hold(&self, generation: Generation) -> Result<Pin, DatabaseError> {
+        let lock = match hold(&generation.path) {
+            Ok(Held::Yes(file)) => Some(file),
+            Ok(Held::Going) => return Err(DatabaseError::GenerationMissing),
+            Ok(Held::No) | Err(_) => None,
+        };
+        Ok(Pin { generation, lock })
+    }
 }
 
 enum Held {

@@ -7,7 +7,7 @@ use assay_adapter::engine::{Engines, EnginesConfig, MinimumRate};
 use assay_adapter::run::RunContext;
 use assay_adapter::telemetry::Metrics;
 use assay_adapter::vulndb::canary::Bounds;
-use assay_adapter::vulndb::source::Source;
+use assay_adapter::vulndb::source;
 use assay_adapter::vulndb::trial::Canary;
 use assay_adapter::vulndb::{Outcome, Request, Store, UpdatePlan, update};
 use assay_schemas::Code;
@@ -222,7 +222,7 @@ async fn an_import_is_validated_and_published_and_a_failed_update_changes_nothin
         "imported"
     );
 
-    plan.request = Request::Newer(vec![Source::Upstream]);
+    plan.request = Request::Newer(vec![source::Source::Upstream]);
     let done = update(&store, &engines, &plan, &context()).await.unwrap();
     assert_eq!(done, Outcome::NotDue);
     plan.interval = Duration::ZERO;

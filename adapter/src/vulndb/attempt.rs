@@ -191,7 +191,9 @@ pub(super) async fn newer(session: &Session<'_>, source: &Source) -> Result<Outc
         }
     }
     let hold: Option<Hold> = store.record(&store.layout().hold());
+    // Where there is nothing to stay with, anything is better.
     if let Some(hold) = hold
+        && current.is_some()
         && hold.holds(provenance.built)
     {
         unchanged(session)?;

@@ -187,9 +187,10 @@ fn assert_tidy(root: &Path, generations: usize, context: &str) {
     assert!(!store.layout().retired().join(current.as_str()).exists());
 }
 
-/// A directory with one published generation, `old`.
+/// A directory in which `old` is published, and one before it, which may go with the next update.
 fn published() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
+    update(&quick(root.path()), "older", start() - 24.hours()).unwrap();
     update(&quick(root.path()), "old", start()).unwrap();
     assert_eq!(read(root.path()).unwrap(), "old");
     root
@@ -329,6 +330,55 @@ fn wherever_a_rollback_stops_one_of_both_is_current() {
     }
 }
 
+#[test]
+fn wherever_setting_aside_stops_the_current_one_stays_and_one_is_kept_at_most() {
+    let aside = |store: &Store, content: &str| -> Result<(), DatabaseError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let lock = runtime.block_on(store.lock(Duration::ZERO))?.unwrap();
+        store.sweep(&lock);
+        let staging = store.stage(&lock)?;
+        fs::write(staging.path().join("vulnerability.db"), content).unwrap();
+        store.set_aside(&lock, staging, &content).map(drop)
+    };
+    let kept = |root: &Path| {
+        let place = Layout::new(root).rejected();
+        let read = |name: &str| fs::read_to_string(place.join(name)).ok();
+        (read("database/vulnerability.db"), read("report.json"))
+    };
+    let root = published();
+    aside(&quick(root.path()), "first").unwrap();
+    let (store, disk) = faulty(root.path(), usize::MAX, Fault::Killed);
+    aside(&store, "second").unwrap();
+    assert_eq!(
+        kept(root.path()),
+        (Some("second".to_owned()), Some("\"second\"".to_owned()))
+    );
+    let steps = disk.done.load(Ordering::Relaxed);
+    assert!(steps > 8, "{steps} steps");
+    for at in 0..steps {
+        for fault in FAULTS {
+            let context = format!("{fault:?} at step {at} of {steps}");
+            let root = published();
+            aside(&quick(root.path()), "first").unwrap();
+            let (store, _) = faulty(root.path(), at, *fault);
+            let outcome = aside(&store, "second");
+            assert_eq!(read(root.path()).unwrap(), "old", "{context}");
+            // A report is never beside the database of another one.
+            if let (Some(database), Some(report)) = kept(root.path()) {
+                assert_eq!(report, format!("\"{database}\""), "{context}");
+                assert!(outcome.is_err() || database == "second", "{context}");
+            }
+            age(root.path());
+            aside(&quick(root.path()), "third").unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert_eq!(kept(root.path()).0.as_deref(), Some("third"), "{context}");
+            assert_tidy(root.path(), 2, &context);
+        }
+    }
+}
+
 /// A crash of the machine, unlike one of the process, loses what was not synced: everything must be on disk before
 /// something names it.
 #[test]
@@ -342,7 +392,7 @@ fn nothing_is_named_before_it_is_on_disk() {
                 if GenerationName::parse(&name).is_some() {
                     return "GENERATION".to_owned();
                 }
-                match name.split_once("-") {
+                match name.split_once('-') {
                     Some((kind, _)) if name.starts_with('.') && kind != ".kkrepo" => kind.to_owned(),
                     _ => name
                         .split(".tmp-")

@@ -25,11 +25,11 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::fs::File;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -51,7 +51,10 @@ pub struct Distribution {
     store: Store,
     engines: Engines,
     directory: PathBuf,
+    /// Newest first.
     archives: Mutex<VecDeque<Archive>>,
+    /// Held while one is made.
+    making: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -80,27 +83,34 @@ impl Distribution {
             engines,
             directory,
             archives: Mutex::default(),
+            making: tokio::sync::Mutex::default(),
         }
     }
 
     /// The archive of the current generation; made when there is none yet, by one request while the others wait.
     async fn current(&self) -> Result<Archive, Problem> {
-        let mut archives = self.archives.lock().await;
+        let _making = self.making.lock().await;
         let pin = self.store.pin().await?;
-        if let Some(known) = archives.front()
-            && known.generation == pin.name.as_str()
-        {
-            return Ok(known.clone());
+        if let Some(known) = self.known(|archive| archive.generation == pin.name.as_str()) {
+            return Ok(known);
         }
         let archive = self.make(pin).await?;
-        archives.push_front(archive.clone());
-        while archives.len() > KEPT
-            && let Some(old) = archives.pop_back()
-        {
+        let gone: Vec<Archive> = {
+            let mut archives = self.archives.lock().unwrap_or_else(PoisonError::into_inner);
+            archives.push_front(archive.clone());
+            let kept = archives.len().min(KEPT);
+            archives.drain(kept..).collect()
+        };
+        for old in gone {
             // Who reads it keeps it.
             let _ = tokio::fs::remove_file(&old.path).await;
         }
         Ok(archive)
+    }
+
+    fn known(&self, is_wanted: impl Fn(&Archive) -> bool) -> Option<Archive> {
+        let archives = self.archives.lock().unwrap_or_else(PoisonError::into_inner);
+        archives.iter().find(|archive| is_wanted(archive)).cloned()
     }
 
     async fn make(&self, pin: Pin) -> Result<Archive, Problem> {
@@ -188,17 +198,12 @@ impl Distribution {
     }
 
     async fn archive(&self, name: &str, is_head: bool) -> Result<Response<Body>, Problem> {
-        let path = {
-            let archives = self.archives.lock().await;
-            let known = archives.iter().find(|archive| archive.latest.path == name);
-            known.map(|archive| archive.path.clone())
-        };
-        let Some(path) = path else {
+        let Some(known) = self.known(|archive| archive.latest.path == name) else {
             return Ok(plain(StatusCode::NOT_FOUND, "there is /v6/latest.json\n"));
         };
         let unreadable =
             |error| Problem::new(Code::DatabaseUpdateIo, "the archive cannot be read").caused_by(error);
-        let file = File::open(path).await.map_err(unreadable)?;
+        let file = File::open(known.path).await.map_err(unreadable)?;
         let length = file.metadata().await.map_err(unreadable)?.len();
         let body = if is_head {
             empty()

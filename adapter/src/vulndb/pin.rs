@@ -97,9 +97,8 @@ fn hold(generation: &Path) -> io::Result<Held> {
     Ok(match lock::share(generation)? {
         // The path may have gone between opening and locking.
         Attempt::Locked(file) if lock::is_at(&file, &Layout::database(generation)) => Held::Yes(file),
-        Attempt::Locked(_) | Attempt::Taken => Held::Going,
         Attempt::Absent if generation.is_dir() => Held::No,
-        Attempt::Absent => Held::Going,
+        Attempt::Locked(_) | Attempt::Taken | Attempt::Absent => Held::Going,
         Attempt::Unsupported => {
             UNSUPPORTED.call_once(|| {
                 tracing::warn!(

@@ -64,11 +64,10 @@ impl DatabaseError {
     /// The wire code.
     pub const fn code(&self) -> Code {
         match self {
-            Self::Unavailable => Code::DatabaseUnavailable,
+            Self::Unavailable | Self::GenerationUnknown(_) => Code::DatabaseUnavailable,
             Self::Pointer(_) | Self::PointerUnreadable(_) | Self::GenerationMissing => {
                 Code::DatabasePointerInvalid
             }
-            Self::GenerationUnknown(_) => Code::DatabaseUnavailable,
             Self::Unsuitable(_) | Self::Io { .. } => Code::DatabaseCoordinationIo,
         }
     }

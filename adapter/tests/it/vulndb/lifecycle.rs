@@ -135,8 +135,7 @@ fn what_is_missing_or_damaged_does_not_become_current() {
         .join(old)
         .join("6/vulnerability.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
+    *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&path, bytes).unwrap();
     site.expect(65, &["database", "verify", old]);
     site.expect(65, &["database", "rollback", old]);

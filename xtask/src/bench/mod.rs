@@ -4,6 +4,7 @@ mod adapter;
 mod figure;
 mod gate;
 mod load;
+mod nothing_due;
 mod oci;
 mod overhead;
 mod processes;

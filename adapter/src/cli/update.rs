@@ -210,13 +210,28 @@ const fn exit_code(error: &UpdateError) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{UpdateArgs, repeat};
+    use super::{EXIT_REFUSED, EXIT_UNSUITABLE, UpdateArgs, exit_code, repeat};
     use crate::app::App;
     use crate::config::{Config, Layer, resolve};
     use crate::scanner::Surroundings;
     use crate::telemetry::OutcomeLabels;
+    use crate::vulndb::lock::Unsuitable;
+    use crate::vulndb::{DatabaseError, Rejection, UpdateError};
     use std::time::Duration;
     use tokio_util::sync::CancellationToken;
+
+    #[test]
+    fn ends_are_told_apart() {
+        let older = Rejection::Unusable("x".to_owned());
+        for (error, want) in [
+            (UpdateError::from(older), EXIT_REFUSED),
+            (DatabaseError::from(Unsuitable::NoLocks).into(), EXIT_UNSUITABLE),
+            (DatabaseError::Unavailable.into(), 1),
+            (UpdateError::NoSource, 1),
+        ] {
+            assert_eq!(exit_code(&error), want, "{error}");
+        }
+    }
 
     #[test]
     fn only_downloads_are_repeated() {

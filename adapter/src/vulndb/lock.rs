@@ -134,35 +134,53 @@ pub enum Unsuitable {
     NoLocks,
 }
 
+/// The calls that a file system is tried with.
+#[derive(Debug, Clone, Copy)]
+struct Calls {
+    rename: fn(&Path, &Path) -> io::Result<()>,
+    /// A shared lock, or one that excludes.
+    lock: fn(&File, bool) -> Result<(), TryLockError>,
+}
+
+const HOST: Calls = Calls {
+    rename: |from, to| fs::rename(from, to),
+    lock: |file, shared| {
+        if shared {
+            file.try_lock_shared()
+        } else {
+            file.try_lock()
+        }
+    },
+};
+
 /// Tries in the writable directory `scratch` what generations rely on: renaming over a file, and locks that exclude.
 ///
 /// # Errors
 /// What the host says; what it does wrong is the value.
 pub fn probe(scratch: &Path) -> io::Result<Result<(), Unsuitable>> {
+    probe_with(HOST, scratch)
+}
+
+fn probe_with(calls: Calls, scratch: &Path) -> io::Result<Result<(), Unsuitable>> {
     let directory = tempfile::Builder::new().prefix(PROBE).tempdir_in(scratch)?;
-    let outcome = probe_in(directory.path());
+    let outcome = probe_in(calls, directory.path());
     directory.close()?;
     outcome
 }
 
-fn probe_in(directory: &Path) -> io::Result<Result<(), Unsuitable>> {
+fn probe_in(calls: Calls, directory: &Path) -> io::Result<Result<(), Unsuitable>> {
     let (old, new) = (directory.join("old"), directory.join("new"));
     fs::write(&old, "old")?;
     fs::write(&new, "new")?;
     let renamed = File::open(&new)?;
-    fs::rename(&new, &old)?;
+    (calls.rename)(&new, &old)?;
     if !is_at(&renamed, &old) || fs::read(&old)? != b"new" || new.exists() {
         return Ok(Err(Unsuitable::Rename));
     }
     let open = || File::options().read(true).write(true).open(&old);
     let (one, two) = (open()?, open()?);
     for shared in [true, false] {
-        let tried = if shared {
-            one.try_lock_shared()
-        } else {
-            one.try_lock()
-        };
-        match tried {
+        match (calls.lock)(&one, shared) {
             Ok(()) => {}
             Err(TryLockError::Error(error)) if is_unsupported(&error) => {
                 return Ok(Err(Unsuitable::NoLocks));
@@ -171,8 +189,8 @@ fn probe_in(directory: &Path) -> io::Result<Result<(), Unsuitable>> {
             // Nobody else knows of this file.
             Err(TryLockError::WouldBlock) => return Ok(Err(Unsuitable::Lock)),
         }
-        let excluded = matches!(two.try_lock(), Err(TryLockError::WouldBlock));
-        let beside = two.try_lock_shared().is_ok();
+        let excluded = matches!((calls.lock)(&two, false), Err(TryLockError::WouldBlock));
+        let beside = (calls.lock)(&two, true).is_ok();
         two.unlock()?;
         one.unlock()?;
         if !excluded || beside != shared {
@@ -184,9 +202,12 @@ fn probe_in(directory: &Path) -> io::Result<Result<(), Unsuitable>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Attempt, exclude, is_at, probe, share, whole_file, write};
+    use super::{
+        Attempt, Calls, HOST, Unsuitable, exclude, is_at, probe, probe_with, share, whole_file, write,
+    };
+    use nix::errno::Errno;
     use nix::fcntl::{FcntlArg, fcntl};
-    use std::fs::{self, File};
+    use std::fs::{self, File, TryLockError};
 
     #[test]
     fn readers_exclude_the_remover_and_not_each_other() {
@@ -219,6 +240,46 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(probe(root.path()).unwrap(), Ok(()));
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn file_systems_that_will_not_do_are_told() {
+        let copies = Calls {
+            rename: |from, to| fs::copy(from, to).and_then(|_| fs::remove_file(from)),
+            ..HOST
+        };
+        let leaves = Calls {
+            rename: |from, to| fs::remove_file(to).and_then(|()| fs::hard_link(from, to)),
+            ..HOST
+        };
+        let ignores = Calls {
+            lock: |_, _| Ok(()),
+            ..HOST
+        };
+        let knows_no_sharing = Calls {
+            lock: |file, _| file.try_lock(),
+            ..HOST
+        };
+        let has_none = Calls {
+            lock: |_, _| Err(TryLockError::Error(Errno::ENOLCK.into())),
+            ..HOST
+        };
+        for (calls, want) in [
+            (copies, Unsuitable::Rename),
+            (leaves, Unsuitable::Rename),
+            (ignores, Unsuitable::Lock),
+            (knows_no_sharing, Unsuitable::Lock),
+            (has_none, Unsuitable::NoLocks),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            assert_eq!(probe_with(calls, root.path()).unwrap(), Err(want));
+            assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+        }
+        let broken = Calls {
+            lock: |_, _| Err(TryLockError::Error(Errno::EIO.into())),
+            ..HOST
+        };
+        assert!(probe_with(broken, tempfile::tempdir().unwrap().path()).is_err());
     }
 
     /// A lock by byte range belongs to a process, and ends when that closes any descriptor of the file.

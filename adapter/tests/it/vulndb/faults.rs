@@ -199,6 +199,22 @@ fn the_next_source_steps_in_and_the_deadline_is_one_for_all() {
 }
 
 #[test]
+fn downloads_go_through_the_proxy_that_is_set() {
+    // It answers whatever it is asked for, as a proxy does.
+    let proxy = Faulty::new(Fault::None, 10);
+    let site = Site::new().with("db_update_sources", "http://databases.invalid");
+    let output = site
+        .command(&["update-database"])
+        .env("HTTP_PROXY", proxy.url())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    assert_eq!(site.current(), built(10));
+    let direct = Site::new().with("db_update_sources", "http://databases.invalid");
+    direct.expect(1, &["update-database"]);
+}
+
+#[test]
 fn our_own_distribution_without_a_database_refuses_for_a_while() {
     let (empty, site) = (Site::new(), Site::new());
     let served = Served::of(&empty);

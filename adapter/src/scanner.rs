@@ -49,16 +49,12 @@ impl Scanner {
     /// The scanner of this configuration. Reads the provenance cache and starts nothing.
     pub fn new(config: &Config, surroundings: Surroundings, metrics: &Metrics) -> Self {
         let bytes = |value: i64| u64::try_from(value).unwrap_or(0);
-        let mut update_environment = surroundings.update_environment;
-        if let Some(url) = &config.database.update_url {
-            update_environment.push(("GRYPE_DB_UPDATE_URL".into(), url.into()));
-        }
         let engines = Engines::new(EnginesConfig {
             launcher: surroundings.launcher,
             syft: config.engine.syft.clone().into(),
             grype: config.engine.grype.clone().into(),
             path: surroundings.path,
-            update_environment,
+            update_environment: surroundings.update_environment,
             scratch: config.engine.work_directory.clone(),
             max_output: bytes(config.ceiling.max_output_bytes),
             max_stderr: bytes(config.ceiling.max_stderr_bytes),
@@ -110,7 +106,7 @@ impl Scanner {
     /// # Errors
     /// The reason why no scan can be done.
     pub async fn snapshot(&self, run: &RunContext) -> Result<Snapshot, Problem> {
-        let generation = self.database.current()?;
+        let generation = self.database.pin().await?;
         self.snapshot_of(&generation, run).await
     }
 

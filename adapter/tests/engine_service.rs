@@ -3,10 +3,13 @@
 
 use assay_adapter::engine::cage::Mode;
 use assay_adapter::engine::syft::{CatalogJob, Source};
-use assay_adapter::engine::{Engines, EnginesConfig};
+use assay_adapter::engine::{Engines, EnginesConfig, MinimumRate};
 use assay_adapter::run::RunContext;
 use assay_adapter::telemetry::Metrics;
-use assay_adapter::vulndb::{Outcome, Store, UpdatePlan, UpdateSource, update};
+use assay_adapter::vulndb::canary::Bounds;
+use assay_adapter::vulndb::source;
+use assay_adapter::vulndb::trial::Canary;
+use assay_adapter::vulndb::{Outcome, Request, Store, UpdatePlan, update};
 use assay_schemas::Code;
 use assay_schemas::catalog::PartialCode;
 use std::fs;
@@ -193,9 +196,21 @@ async fn an_import_is_validated_and_published_and_a_failed_update_changes_nothin
     let file = stage.path("new.db");
     fs::write(&file, "imported").unwrap();
     let mut plan = UpdatePlan {
-        source: UpdateSource::Import(file),
+        request: Request::Import { file, force: false },
         interval: Duration::from_hours(6),
         lock_timeout: Duration::ZERO,
+        rate: MinimumRate {
+            bytes_per_second: 0,
+            window: Duration::from_secs(1),
+        },
+        canary: Canary {
+            golden: Vec::new(),
+            bounds: Bounds {
+                findings: 0,
+                percent: 0,
+            },
+            scratch: stage.path("scratch"),
+        },
     };
     let done = update(&store, &engines, &plan, &context()).await.unwrap();
     let Outcome::Updated(generation, provenance) = done else {
@@ -208,7 +223,7 @@ async fn an_import_is_validated_and_published_and_a_failed_update_changes_nothin
         "imported"
     );
 
-    plan.source = UpdateSource::Download;
+    plan.request = Request::Newer(vec![source::Source::Upstream]);
     let done = update(&store, &engines, &plan, &context()).await.unwrap();
     assert_eq!(done, Outcome::NotDue);
     plan.interval = Duration::ZERO;

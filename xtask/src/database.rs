@@ -16,7 +16,7 @@ use crate::workspace::{Profile, Workspace};
 const FRESH: Duration = Duration::from_hours(24);
 
 /// The file that names the published generation.
-const POINTER: &str = ".kkrepo-db-current";
+pub(crate) const POINTER: &str = ".kkrepo-db-current";
 
 /// Makes sure that a fresh database of today's facts is published; gives its directory.
 pub(crate) fn prepare(workspace: &Workspace, engines: &Engines, profile: Profile) -> Result<PathBuf, Error> {

@@ -69,6 +69,7 @@ fn command(directory: &Path, mode: Mode) -> EngineCommand {
             open_files: 1024,
             processes: 4096,
             cpu_seconds: 600,
+            memory: 4 << 30,
         },
         sandbox: Sandbox {
             mode,

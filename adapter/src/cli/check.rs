@@ -90,7 +90,7 @@ async fn probe(app: &App) -> Vec<Mistake> {
 
 /// Revision and build time of the published database.
 async fn database(app: &App) -> Result<(String, String), Problem> {
-    let generation = app.scanner.database.current()?;
+    let generation = app.scanner.database.pin().await?;
     let provenance = app
         .scanner
         .engines

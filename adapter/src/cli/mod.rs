@@ -1,6 +1,7 @@
 //! The command line: arguments to configuration, and one module per verb.
 
 pub mod check;
+pub mod database;
 pub mod health;
 mod progress;
 pub mod scan;
@@ -62,7 +63,11 @@ enum Verb {
     /// Scan files with the same pipeline, without HTTP.
     Scan(scan::ScanArgs),
     /// Update the vulnerability database: once, or again and again with --every.
+    #[command(after_help = update::EXIT_CODES)]
     UpdateDatabase(update::UpdateArgs),
+    /// Generations of the vulnerability database: list, verify, rollback, export, import, serve.
+    #[command(after_help = database::EXIT_CODES)]
+    Database(database::DatabaseArgs),
     /// Ask a running adapter on this machine for its liveness; for container health checks.
     Health {
         /// Ask for readiness instead of liveness.
@@ -99,6 +104,7 @@ pub fn main() -> ExitCode {
         None | Some(Verb::Serve { .. }) => serve::main(config, &resolved),
         Some(Verb::Scan(args)) => scan::main(config, &args),
         Some(Verb::UpdateDatabase(args)) => update::main(config, args),
+        Some(Verb::Database(args)) => database::main(config, args),
         Some(Verb::Check) => check::main(config, &resolved),
         Some(Verb::Health { ready }) => health::main(&config, ready),
     }
@@ -143,7 +149,16 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 /// # Errors
 /// When this executable cannot find itself.
 fn surroundings() -> io::Result<Surroundings> {
-    const UPDATE_VARIABLES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "NO_PROXY"];
+    const UPDATE_VARIABLES: &[&str] = &[
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+    ];
     const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
     let present = |name: &&'static str| Some((OsString::from(name), std::env::var_os(name)?));
     Ok(Surroundings {

@@ -1,12 +1,14 @@
 //! `update-database`: updates of the vulnerability database, one or one after another. No credential, no port.
 
-use super::{start, stop_on_signal};
+use super::{EXIT_USAGE, start, stop_on_signal};
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{CanarySet, Config};
 use crate::problem::error_chain;
 use crate::run::{Deadline, RunContext};
 use crate::telemetry::{self, OutcomeLabels};
-use crate::vulndb::updater::{Outcome, UpdatePlan, UpdateSource, update};
+use crate::vulndb::canary::{self, Golden, GoldenError};
+use crate::vulndb::trial::Canary;
+use crate::vulndb::{DatabaseError, Outcome, Request, UpdateError, UpdatePlan, update};
 use clap::Args;
 use std::io;
 use std::path::PathBuf;
@@ -14,17 +16,33 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Longest update: waiting for the lock, the download and the checks.
-const LONGEST: Duration = Duration::from_mins(45);
+/// Exit code when a database was there and refused (`EX_DATAERR`).
+pub const EXIT_REFUSED: u8 = 65;
+/// Exit code when the directory is where generations would not be safe (`EX_CANTCREAT`).
+pub const EXIT_UNSUITABLE: u8 = 73;
 /// Exit code when another updater holds the lock for too long (`EX_TEMPFAIL`).
-const EXIT_BUSY: u8 = 75;
+pub const EXIT_BUSY: u8 = 75;
+/// Least time between two updates in update-only mode, however often a schedule starts it.
+const UPDATE_ONLY_INTERVAL: Duration = Duration::from_hours(6);
 
-/// Arguments of `update-database`.
+/// Exit codes, for `--help`.
+pub const EXIT_CODES: &str = "Exit codes:
+  0   updated, nothing newer, not due, or left alone for a while because the sources had refused
+  1   failed; the old database stays
+  64  the command line or a setting cannot be used
+  65  the new database was refused (older than the current one, or the canary); the old one stays
+  73  the directory is on a file system without atomic renames or locks
+  75  another updater is at it";
+
+/// Arguments of `update-database` and `database import`.
 #[derive(Debug, Default, Args)]
 pub struct UpdateArgs {
     /// Import this database file or archive instead of downloading one; always due.
     #[arg(long, value_name = "FILE")]
     import: Option<PathBuf>,
+    /// Import even what is older than the current database, held back, or further from it than the canary allows.
+    #[arg(long, requires = "import")]
+    force: bool,
     /// Look again after this time, until SIGTERM; 0 ends after the first look. An import is always the only one.
     #[arg(
         long,
@@ -37,14 +55,23 @@ pub struct UpdateArgs {
 }
 
 impl UpdateArgs {
+    /// The import of one file.
+    pub fn of_import(file: PathBuf, force: bool) -> Self {
+        Self {
+            import: Some(file),
+            force,
+            every: 0,
+        }
+    }
+
     /// Pause between two looks; `None` for one look only.
     fn pause(&self) -> Option<Duration> {
         (self.import.is_none() && self.every > 0).then(|| Duration::from_secs(self.every.into()))
     }
 }
 
-/// Updates. Exit codes of a single update: 0 updated or not due, 75 another updater is at it, 1 failed; the old
-/// database then stays. With a pause: 0 at SIGTERM or SIGINT; failures are logged and tried again after the pause.
+/// Updates. Exit codes of a single update: [`EXIT_CODES`]. With a pause: 0 at SIGTERM or SIGINT; failures are logged
+/// and tried again after the pause.
 pub fn main(config: Config, args: UpdateArgs) -> ExitCode {
     telemetry::install_logger(&config.log);
     let (app, runtime) = match start(config, &mut tokio::runtime::Builder::new_current_thread()) {
@@ -64,14 +91,24 @@ async fn run(app: &App, args: UpdateArgs) -> io::Result<ExitCode> {
         repeat(app, pause, &stop).await;
         return Ok(ExitCode::SUCCESS);
     }
-    let source = args.import.map_or(UpdateSource::Download, UpdateSource::Import);
-    Ok(once(app, source, &stop).await)
+    let request = match args.import {
+        Some(file) => Request::Import {
+            file,
+            force: args.force,
+        },
+        None => newer(app),
+    };
+    Ok(once(app, request, &stop).await)
+}
+
+fn newer(app: &App) -> Request {
+    Request::Newer(app.config.database.sources.clone())
 }
 
 /// Downloads whenever an update is due, until `stop`; what failed is logged and tried again after the pause.
 pub(super) async fn repeat(app: &App, pause: Duration, stop: &CancellationToken) {
     loop {
-        once(app, UpdateSource::Download, stop).await;
+        once(app, newer(app), stop).await;
         if stop
             .run_until_cancelled(tokio::time::sleep(pause))
             .await
@@ -82,58 +119,125 @@ pub(super) async fn repeat(app: &App, pause: Duration, stop: &CancellationToken)
     }
 }
 
-async fn once(app: &App, source: UpdateSource, stop: &CancellationToken) -> ExitCode {
+async fn once(app: &App, request: Request, stop: &CancellationToken) -> ExitCode {
     let settings = &app.config.database;
+    let golden = match golden(&settings.canary) {
+        Ok(golden) => golden,
+        Err(error) => {
+            tracing::error!(cause = error_chain(&error), "db_canary_directory cannot be used");
+            count(app, "failed");
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
     let plan = UpdatePlan {
-        source,
-        interval: settings.update_interval,
+        request,
+        interval: if settings.update_only {
+            settings.update_interval.max(UPDATE_ONLY_INTERVAL)
+        } else {
+            settings.update_interval
+        },
         lock_timeout: settings.lock_timeout,
+        rate: settings.minimum_rate,
+        canary: Canary {
+            golden,
+            bounds: settings.canary_bounds,
+            scratch: app.config.engine.work_directory.clone(),
+        },
     };
     let context = RunContext {
-        deadline: Deadline::after(LONGEST),
+        deadline: Deadline::after(settings.update_timeout),
         cancel: stop.clone(),
     };
     let outcome = update(&app.scanner.database, &app.scanner.engines, &plan, &context).await;
-    let (outcome, code) = match outcome {
+    let (label, word, code) = match &outcome {
         Ok(outcome) => {
-            if let Outcome::Updated(generation, provenance) = &outcome {
-                tracing::info!(generation = generation.name.as_str(), built = %provenance.built, "published");
-            }
-            let code = if outcome == Outcome::Busy {
-                ExitCode::from(EXIT_BUSY)
-            } else {
-                ExitCode::SUCCESS
-            };
-            (outcome.label(), code)
+            tell(outcome);
+            let busy = *outcome == Outcome::Busy;
+            (outcome.label(), outcome.word(), if busy { EXIT_BUSY } else { 0 })
         }
         Err(error) => {
-            let cause = error_chain(&error);
-            tracing::error!(code = %error.code(), cause, "the database was not updated: {error}");
-            ("failed", ExitCode::FAILURE)
+            let cause = error_chain(error);
+            tracing::error!(code = %error.code(), reason = error.reason(), cause, "the database was not updated: {error}");
+            ("failed", error.reason(), exit_code(error))
         }
     };
+    count(app, label);
+    tracing::info!(outcome = label, detail = word, "database update ended");
+    ExitCode::from(code)
+}
+
+fn golden(set: &CanarySet) -> Result<Vec<Golden>, GoldenError> {
+    match set {
+        CanarySet::Nothing => Ok(Vec::new()),
+        CanarySet::BuiltIn => Ok(canary::built_in()),
+        CanarySet::Directory(directory) => canary::read(directory),
+    }
+}
+
+fn tell(outcome: &Outcome) {
+    match outcome {
+        Outcome::Updated(generation, provenance) => {
+            tracing::info!(generation = generation.name.as_str(), built = %provenance.built, "published");
+        }
+        Outcome::Held(hold) => {
+            tracing::warn!(
+                built = %hold.built,
+                generation = hold.generation,
+                "the newest database is not newer than the one that was rolled back from"
+            );
+        }
+        Outcome::BackingOff(pause) => {
+            tracing::info!(until = %pause.until, reason = pause.reason, "the sources are left alone");
+        }
+        Outcome::Unchanged | Outcome::NotDue | Outcome::Busy => {}
+    }
+}
+
+fn count(app: &App, outcome: &'static str) {
     app.metrics
         .database_updates
         .get_or_create(&OutcomeLabels { outcome })
         .inc();
-    tracing::info!(outcome, "database update ended");
-    code
+}
+
+const fn exit_code(error: &UpdateError) -> u8 {
+    match error {
+        UpdateError::Rejected(_) => EXIT_REFUSED,
+        UpdateError::Store(DatabaseError::Unsuitable(_)) => EXIT_UNSUITABLE,
+        _ => 1,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{UpdateArgs, repeat};
+    use super::{EXIT_REFUSED, EXIT_UNSUITABLE, UpdateArgs, exit_code, repeat};
     use crate::app::App;
     use crate::config::{Config, Layer, resolve};
     use crate::scanner::Surroundings;
     use crate::telemetry::OutcomeLabels;
+    use crate::vulndb::lock::Unsuitable;
+    use crate::vulndb::{DatabaseError, Rejection, UpdateError};
     use std::time::Duration;
     use tokio_util::sync::CancellationToken;
+
+    #[test]
+    fn ends_are_told_apart() {
+        let older = Rejection::Unusable("x".to_owned());
+        for (error, want) in [
+            (UpdateError::from(older), EXIT_REFUSED),
+            (DatabaseError::from(Unsuitable::NoLocks).into(), EXIT_UNSUITABLE),
+            (DatabaseError::Unavailable.into(), 1),
+            (UpdateError::NoSource, 1),
+        ] {
+            assert_eq!(exit_code(&error), want, "{error}");
+        }
+    }
 
     #[test]
     fn only_downloads_are_repeated() {
         let arguments = |import: Option<&str>, every| UpdateArgs {
             import: import.map(Into::into),
+            force: false,
             every,
         };
         assert_eq!(arguments(None, 0).pause(), None);

@@ -231,6 +231,57 @@ pub const KEYS: &[Key] = &[
         "Where the updater asks for databases; empty means the matcher's own source.",
     ),
     key(
+        "db_update_sources",
+        Kind::Text,
+        "",
+        Bounds::Any,
+        "Where databases come from, separated by commas and tried in this order: `upstream`, the address of a mirror in \
+         the matcher's layout, the absolute path of a file or directory. Empty means `db_update_url`, else `upstream`.",
+    ),
+    key(
+        "db_update_timeout",
+        Kind::Duration,
+        "45m",
+        Bounds::Refuse(SECOND, 24 * HOUR),
+        "Longest update from its start to its end, all sources and the wait for another updater included.",
+    ),
+    key(
+        "db_update_min_rate",
+        Kind::Bytes,
+        "16KiB",
+        Bounds::Refuse(0, i64::MAX),
+        "Slowest download, bytes a second over `db_update_stall_window`; 0 waits until `db_update_timeout`.",
+    ),
+    key(
+        "db_update_stall_window",
+        Kind::Duration,
+        "1m",
+        Bounds::Refuse(SECOND, HOUR),
+        "How long a download may be slower than `db_update_min_rate`; unpacking the archive must not take longer.",
+    ),
+    key(
+        "db_canary_directory",
+        Kind::Path,
+        "",
+        Bounds::Any,
+        "CycloneDX files (`*.json`, and `expectations.json`) that a new database is tried on before it is published; \
+         empty means a small set of our own, `none` tries nothing.",
+    ),
+    key(
+        "db_canary_max_swing",
+        Kind::Integer,
+        "25",
+        Bounds::Refuse(0, 1_000_000),
+        "Findings of one SBOM of the canary that may come or go with a new database.",
+    ),
+    key(
+        "db_canary_max_swing_percent",
+        Kind::Integer,
+        "10",
+        Bounds::Refuse(0, 1000),
+        "As many percent of the SBOM's current findings may come or go beside those.",
+    ),
+    key(
         "max_oci_request_bytes",
         Kind::Bytes,
         "64KiB",

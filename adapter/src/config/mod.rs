@@ -8,9 +8,12 @@ pub mod value;
 mod table;
 
 use self::value::duration;
+use crate::engine::MinimumRate;
 use crate::engine::cage::Mode;
 use crate::oci::address::AddressPolicy;
 use crate::oci::endpoint::EndpointPolicy;
+use crate::vulndb::canary::Bounds;
+use crate::vulndb::source::{self, Source};
 use assay_schemas::Ceiling;
 use secrecy::SecretString;
 use std::net::IpAddr;
@@ -124,8 +127,27 @@ pub struct DatabaseConfig {
     pub check_interval: Duration,
     /// Longest wait for another updater.
     pub lock_timeout: Duration,
-    /// Source of databases; `None` means the matcher's own.
-    pub update_url: Option<String>,
+    /// Sources of databases, in the order in which they are tried.
+    pub sources: Vec<Source>,
+    /// Longest update.
+    pub update_timeout: Duration,
+    /// The slowest download that is waited for.
+    pub minimum_rate: MinimumRate,
+    /// What a new database is tried on.
+    pub canary: CanarySet,
+    /// How far its findings may be from those of the current one.
+    pub canary_bounds: Bounds,
+}
+
+/// What a new database is tried on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CanarySet {
+    /// Nothing.
+    Nothing,
+    /// The set of this program.
+    BuiltIn,
+    /// The files of this directory.
+    Directory(PathBuf),
 }
 
 /// Registries.
@@ -202,16 +224,7 @@ impl Config {
                     .filter(|path| path.is_absolute())
                     .collect(),
             },
-            database: DatabaseConfig {
-                directory: PathBuf::from(values.text("db_directory")),
-                max_age: (!max_age.is_zero()).then_some(max_age),
-                auto_update: values.flag("db_auto_update"),
-                update_only: values.flag("database_update_only"),
-                update_interval: duration(values.number("db_update_interval")),
-                check_interval: duration(values.number("db_update_check_interval")),
-                lock_timeout: duration(values.number("database_update_lock_timeout")),
-                update_url: text("db_update_url"),
-            },
+            database: database(values, max_age)?,
             oci,
             readiness_cache: duration(values.number("readiness_cache")),
             log: LogConfig {
@@ -270,6 +283,40 @@ fn min_free_scratch(values: &Resolved) -> u64 {
 
 /// The largest answer that clients take, bytes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
+
+fn database(values: &Resolved, max_age: Duration) -> Result<DatabaseConfig, Vec<Mistake>> {
+    let count = |name| u64::try_from(values.number(name)).unwrap_or(0);
+    let listed = ["db_update_sources", "db_update_url"]
+        .into_iter()
+        .find(|name| !values.text(name).trim().is_empty())
+        .unwrap_or("db_update_sources");
+    let sources =
+        source::parse(values.text(listed)).map_err(|error| vec![Mistake::new(listed, error.to_string())])?;
+    Ok(DatabaseConfig {
+        directory: PathBuf::from(values.text("db_directory")),
+        max_age: (!max_age.is_zero()).then_some(max_age),
+        auto_update: values.flag("db_auto_update"),
+        update_only: values.flag("database_update_only"),
+        update_interval: duration(values.number("db_update_interval")),
+        check_interval: duration(values.number("db_update_check_interval")),
+        lock_timeout: duration(values.number("database_update_lock_timeout")),
+        sources,
+        update_timeout: duration(values.number("db_update_timeout")),
+        minimum_rate: MinimumRate {
+            bytes_per_second: count("db_update_min_rate"),
+            window: duration(values.number("db_update_stall_window")),
+        },
+        canary: match values.text("db_canary_directory") {
+            "" => CanarySet::BuiltIn,
+            "none" => CanarySet::Nothing,
+            directory => CanarySet::Directory(directory.into()),
+        },
+        canary_bounds: Bounds {
+            findings: count("db_canary_max_swing"),
+            percent: count("db_canary_max_swing_percent"),
+        },
+    })
+}
 
 fn oci(values: &Resolved) -> Result<OciConfig, Vec<Mistake>> {
     let denied = "oci_denied_networks";

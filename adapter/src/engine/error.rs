@@ -126,6 +126,16 @@ pub enum EngineError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// A download that hardly comes.
+    #[error("the download was too slow: {got} bytes in {seconds} s, {wanted} are the least")]
+    TooSlow {
+        /// Bytes that came within the window.
+        got: u64,
+        /// Bytes that had to come.
+        wanted: u64,
+        /// Length of the window, seconds.
+        seconds: u64,
+    },
     /// The version output is not readable.
     #[error("the version of {engine} is not readable")]
     VersionInvalid {
@@ -155,6 +165,7 @@ impl EngineError {
             Self::DatabaseTooOld => Code::DatabaseTooOld,
             Self::DatabaseProvenanceMissing => Code::DatabaseProvenanceMissing,
             Self::Failed { .. } => Code::ProcessFailed,
+            Self::TooSlow { .. } => Code::DatabaseUpdateIo,
             Self::OutputTooLarge { .. } | Self::FileTooLarge { .. } => Code::OutputTooLarge,
             Self::StderrTooLarge { .. } => Code::StderrTooLarge,
             Self::VersionInvalid { .. } => Code::VersionInvalid,

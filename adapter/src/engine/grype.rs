@@ -31,6 +31,13 @@ pub fn status_arguments() -> Vec<OsString> {
         .to_vec()
 }
 
+/// Arguments that ask whether the source has a database that is newer than the one in the cache directory.
+pub fn check_arguments() -> Vec<OsString> {
+    ["db", "check", "--output", "json", "--config", CONFIG_FILE]
+        .map(OsString::from)
+        .to_vec()
+}
+
 /// Arguments that fetch the newest database into the cache directory.
 pub fn update_arguments() -> Vec<OsString> {
     ["db", "update", "--config", CONFIG_FILE]
@@ -48,6 +55,12 @@ pub fn import_arguments(file: &Path) -> Vec<OsString> {
         CONFIG_FILE.into(),
     ]
 }
+
+/// The variable that names another distribution of databases.
+pub const UPDATE_URL: &str = "GRYPE_DB_UPDATE_URL";
+
+/// Exit code of the check when there is a newer database.
+pub const UPDATE_AVAILABLE: i32 = 100;
 
 /// How one call treats the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

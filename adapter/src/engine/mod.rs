@@ -2,6 +2,7 @@
 
 pub mod cage;
 pub mod error;
+pub mod growth;
 pub mod grype;
 pub mod process;
 pub mod provenance;
@@ -10,7 +11,8 @@ pub mod syft;
 pub mod warnings;
 
 pub use error::EngineError;
+pub use growth::MinimumRate;
 pub use process::{EngineCommand, Finished, run};
 pub use provenance::{DatabaseProvenance, Versions};
-pub use service::{CatalogOutput, Engines, EnginesConfig, MatchOutput};
+pub use service::{CatalogOutput, Download, Engines, EnginesConfig, MatchOutput};
 pub use warnings::Warnings;

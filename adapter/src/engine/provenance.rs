@@ -27,6 +27,9 @@ pub struct DatabaseProvenance {
     pub revision: String,
     /// Build time.
     pub built: Timestamp,
+    /// Schema version, such as `v6.1.10`; empty when the engine did not say.
+    #[serde(default)]
+    pub schema: String,
 }
 
 impl DatabaseProvenance {
@@ -161,7 +164,18 @@ pub(crate) fn parse_status(output: &[u8]) -> Result<DatabaseProvenance, EngineEr
     Ok(DatabaseProvenance {
         revision: revision.chars().take(255).collect(),
         built,
+        schema: first_text(&value, &["schemaVersion"])
+            .unwrap_or_default()
+            .chars()
+            .take(64)
+            .collect(),
     })
+}
+
+/// Whether the source has a newer database, by the answer of the check; an answer that is none counts as yes.
+pub(crate) fn parse_check(output: &[u8]) -> bool {
+    let value: Value = serde_json::from_slice(output).unwrap_or_default();
+    value.get("updateAvailable").and_then(Value::as_bool) != Some(false)
 }
 
 /// The first non-blank text under one of `names`: a direct member first, then depth first.
@@ -185,7 +199,7 @@ fn first_text(value: &Value, names: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DatabaseProvenance, Memory, parse_status, parse_version, wire_instant};
+    use super::{DatabaseProvenance, Memory, parse_check, parse_status, parse_version, wire_instant};
     use assay_schemas::Code;
     use std::time::Duration;
 
@@ -223,6 +237,21 @@ mod tests {
     }
 
     #[test]
+    fn only_a_plain_no_is_nothing_newer() {
+        for (answer, newer) in [
+            (
+                br#"{"updateAvailable":false,"candidateDB":null}"#.as_slice(),
+                false,
+            ),
+            (br#"{"updateAvailable":true}"#, true),
+            (br#"{"matches":[]}"#, true),
+            (b"nothing of the kind", true),
+        ] {
+            assert_eq!(parse_check(answer), newer);
+        }
+    }
+
+    #[test]
     fn instants_have_milliseconds_only_when_there_are_some() {
         for (text, want) in [
             ("2026-07-29T00:00:00.000999Z", "2026-07-29T00:00:00Z"),
@@ -238,6 +267,7 @@ mod tests {
         let provenance = DatabaseProvenance {
             revision: "r".into(),
             built: "2026-01-01T00:00:00Z".parse().unwrap(),
+            schema: String::new(),
         };
         let day = Some(Duration::from_hours(24));
         assert!(

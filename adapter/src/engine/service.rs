@@ -6,11 +6,12 @@ mod launch;
 use self::launch::{Reach, write};
 use super::cage::{Force, Mode, probe};
 use super::error::EngineError;
+use super::growth::MinimumRate;
 use super::grype::{self, DatabasePolicy};
 use super::process::{self, Finished};
 use super::provenance::{
-    DatabaseProvenance, Facts, FileIdentity, Learnt, Memory, Versions, engine_name, parse_status,
-    parse_version,
+    DatabaseProvenance, Facts, FileIdentity, Learnt, Memory, Versions, engine_name, parse_check,
+    parse_status, parse_version,
 };
 use super::syft::{self, CatalogFacts, CatalogJob};
 use super::warnings::{self, Warnings};
@@ -44,7 +45,7 @@ pub struct EnginesConfig {
     pub grype: PathBuf,
     /// `PATH` of the adapter: for finding the engines, and what they get.
     pub path: OsString,
-    /// `SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set; only database updates get them.
+    /// `SSL_CERT_FILE`, `SSL_CERT_DIR` and proxy settings where they are set; only downloads of databases get them.
     pub update_environment: Vec<(OsString, OsString)>,
     /// Directory in which helpers get a private directory each.
     pub scratch: PathBuf,
@@ -66,6 +67,15 @@ pub struct EnginesConfig {
     pub ending: Histogram,
     /// Where versions and provenance outlive the process; `None` keeps them in memory only.
     pub cache_file: Option<PathBuf>,
+}
+
+/// How a database is fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Download {
+    /// Address of the distribution; `None` means the matcher's own.
+    pub url: Option<String>,
+    /// Slower than this is stopped.
+    pub rate: MinimumRate,
 }
 
 /// What a catalog run gave.
@@ -249,10 +259,46 @@ impl Engines {
         parse_status(&done.stdout)
     }
 
-    /// Fetches the newest database into `cache`.
-    pub async fn update_database(&self, cache: &Path, run: &RunContext) -> Result<(), EngineError> {
+    /// Asks the source whether it has a database newer than the one in `cache`, which is only read.
+    pub async fn check_database(
+        &self,
+        cache: &Path,
+        source: &Download,
+        run: &RunContext,
+    ) -> Result<bool, EngineError> {
+        let policy = DatabasePolicy {
+            max_age: None,
+            validate_hash: false,
+        };
         let reach = Reach {
-            network: true,
+            download: Some(source.clone()),
+            ..Reach::reading(cache)
+        };
+        let done = self
+            .helper(
+                self.resolve_grype()?,
+                grype::check_arguments(),
+                Some((cache, policy)),
+                reach,
+                run,
+            )
+            .await;
+        match done {
+            Ok(done) => Ok(parse_check(&done.stdout)),
+            Err(EngineError::Failed { exit, .. }) if exit == grype::UPDATE_AVAILABLE => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fetches the newest database into `cache`.
+    pub async fn update_database(
+        &self,
+        cache: &Path,
+        source: &Download,
+        run: &RunContext,
+    ) -> Result<(), EngineError> {
+        let reach = Reach {
+            download: Some(source.clone()),
             ..Reach::default()
         };
         self.fill_database(grype::update_arguments(), reach, cache, run)

@@ -11,7 +11,7 @@ use super::endpoint::{Collection, Endpoint, EndpointPolicy};
 use super::error::OciError;
 use super::trust;
 use crate::config::OciConfig;
-use crate::http::upload::{self, UploadError};
+use crate::http::upload::{self, Bounds, UploadError};
 use crate::run::RunContext;
 use crate::spool::Writer;
 use bytes::Bytes;
@@ -294,7 +294,12 @@ impl Download<'_> {
     /// [`OciError`]: the content is not the blob's, or did not come. What is in the file then is not to be trusted.
     pub async fn store(mut self, blob: &Blob, file: File, spool: Writer) -> Result<(), OciError> {
         let body = &mut self.body;
-        let received = upload::receive_for_reader(body, file, spool, blob.size, NO_STALL_LIMIT, self.run)
+        let bounds = Bounds {
+            limit: blob.size,
+            kept: blob.size,
+            stall: NO_STALL_LIMIT,
+        };
+        let received = upload::receive_for_reader(body, file, spool, bounds, self.run)
             .await
             .map_err(|error| match error {
                 UploadError::TooLarge { limit } => too_long(limit, LAYER),

@@ -44,7 +44,7 @@ pub async fn find(
     };
 
     // From here on this generation and no other, whatever is published meanwhile.
-    let generation = app.scanner.database.current()?;
+    let generation = app.scanner.database.pin().await?;
     let snapshot = app.scanner.snapshot_of(&generation, run).await?;
     app.metrics.engine_processes.inc();
     let matched = app

@@ -28,6 +28,12 @@ impl GenerationName {
         is_name.then(|| Self(text.to_owned()))
     }
 
+    /// The time in the name; `None` when no clock goes that far.
+    pub fn published(&self) -> Option<Timestamp> {
+        let millis = self.0.strip_prefix("generation-")?.split('-').next()?;
+        Timestamp::from_millisecond(millis.parse().ok()?).ok()
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,30 +1,32 @@
-//! Generations on disk: readers resolve the pointer once and take no lock; the one writer stages, syncs, renames and
-//! swaps the pointer. A crash at any step leaves the old pointer good.
+//! The database directory: what is current, who may write, and where the next generation is made. Readers resolve the
+//! pointer once and hold what it names ([`super::pin`]); the one writer stages, syncs, renames and swaps the pointer
+//! ([`super::publish`]). A crash at any step leaves the old pointer good.
 
+use super::Layout;
+use super::disk::{Host, SharedDisk, Step, remove_tree, replace_file};
+use super::layout::{RECORD_TEMPORARY, STAGING};
+use super::lock::{self, Unsuitable};
 use super::pointer::{GenerationName, Pointer, PointerError};
-use super::retire::{ORPHAN_AGE, Retirement, decide};
 use crate::problem::Problem;
 use assay_schemas::Code;
 use jiff::Timestamp;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-const POINTER: &str = ".kkrepo-db-current";
-const POINTER_TEMPORARY: &str = ".kkrepo-db-current.tmp-";
-const GENERATIONS: &str = "generations";
-const STAGING: &str = ".staging-";
-const COORDINATION: &str = ".coordination";
-const LOCK: &str = ".kkrepo-db-update.lock";
-const RETIRED: &str = "retired";
 /// How often a writer tries for the lock.
 const LOCK_POLL: Duration = Duration::from_millis(25);
 /// Longest wait for the lock.
 const LONGEST_LOCK_WAIT: Duration = Duration::from_hours(1);
 /// Longest pointer file that is read.
 const MAX_POINTER: u64 = 4096;
+/// Longest record that is read.
+const MAX_RECORD: u64 = 64 << 10;
 
 /// What can be wrong with the store.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,12 @@ pub enum DatabaseError {
     /// The pointer names a directory that is not there.
     #[error("the vulnerability database pointer names a missing generation")]
     GenerationMissing,
+    /// There is no generation of this name.
+    #[error("there is no vulnerability database generation {0}")]
+    GenerationUnknown(String),
+    /// The directory is where generations would not be safe.
+    #[error("the vulnerability database directory is on a file system that will not do: {0}")]
+    Unsuitable(#[from] Unsuitable),
     /// The directory cannot be coordinated or written.
     #[error("the vulnerability database directory could not be {action}")]
     Io {
@@ -56,15 +64,15 @@ impl DatabaseError {
     /// The wire code.
     pub const fn code(&self) -> Code {
         match self {
-            Self::Unavailable => Code::DatabaseUnavailable,
+            Self::Unavailable | Self::GenerationUnknown(_) => Code::DatabaseUnavailable,
             Self::Pointer(_) | Self::PointerUnreadable(_) | Self::GenerationMissing => {
                 Code::DatabasePointerInvalid
             }
-            Self::Io { .. } => Code::DatabaseCoordinationIo,
+            Self::Unsuitable(_) | Self::Io { .. } => Code::DatabaseCoordinationIo,
         }
     }
 
-    fn io(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, source }
     }
 }
@@ -89,25 +97,69 @@ pub struct Generation {
 /// The database directory.
 #[derive(Debug, Clone)]
 pub struct Store {
-    root: PathBuf,
+    pub(super) layout: Layout,
+    pub(super) disk: SharedDisk,
 }
 
-/// Proof that this process is the only writer; the lock goes with it.
-#[derive(Debug)]
+/// Proof that this process is the only writer; the lock goes with the last of its clones.
+#[derive(Debug, Clone)]
 pub struct WriteLock {
-    _file: File,
+    _file: Arc<File>,
+}
+
+/// A private directory for a database to be. It goes with the handle unless it is published or set aside.
+#[derive(Debug)]
+pub struct Staging {
+    path: PathBuf,
+    disk: SharedDisk,
+}
+
+impl Staging {
+    /// The directory: a cache directory of the engine.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory is no longer there under its name.
+    pub(super) fn moved(mut self) {
+        self.path = PathBuf::new();
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            // What cannot be removed now is an orphan that a later update removes.
+            let _ = remove_tree(self.disk.as_ref(), &self.path);
+        }
+    }
 }
 
 impl Store {
     /// Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self::with_disk(root, Arc::new(Host))
     }
 
-    /// The current generation. Call it once per operation and stay with the answer.
+    /// A store whose changes are performed by `disk`.
+    pub fn with_disk(root: impl Into<PathBuf>, disk: SharedDisk) -> Self {
+        Self {
+            layout: Layout::new(root),
+            disk,
+        }
+    }
+
+    /// Where everything is.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What the pointer names now. To read it, [`Store::pin`] it.
+    ///
+    /// # Errors
+    /// When nothing is published, or the pointer cannot be followed.
     pub fn current(&self) -> Result<Generation, DatabaseError> {
-        use io::Read as _;
-        let file = match File::open(self.root.join(POINTER)) {
+        let file = match File::open(self.layout.pointer()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(DatabaseError::Unavailable),
             Err(error) => return Err(DatabaseError::PointerUnreadable(error)),
@@ -117,9 +169,8 @@ impl Store {
             .read_to_string(&mut text)
             .map_err(DatabaseError::PointerUnreadable)?;
         let Pointer { name, published } = Pointer::parse(&text)?;
-        let path = self.root.join(GENERATIONS).join(name.as_str());
-        let is_directory = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());
-        if !is_directory {
+        let path = self.layout.generation(&name);
+        if !is_directory(&path) {
             return Err(DatabaseError::GenerationMissing);
         }
         Ok(Generation {
@@ -129,144 +180,131 @@ impl Store {
         })
     }
 
+    /// All generations that are there, newest first by the time in their names.
+    pub fn generations(&self) -> Vec<Generation> {
+        let mut found: Vec<Generation> = entries(&self.layout.generations())
+            .into_iter()
+            .filter_map(|(name, path)| {
+                let name = GenerationName::parse(&name)?;
+                is_directory(&path).then_some(Generation {
+                    published: name.published()?,
+                    name,
+                    path,
+                })
+            })
+            .collect();
+        found.sort_by(|a, b| (b.published, &b.name).cmp(&(a.published, &a.name)));
+        found
+    }
+
+    /// The generation of this name.
+    ///
+    /// # Errors
+    /// [`DatabaseError::GenerationUnknown`].
+    pub fn generation(&self, name: &str) -> Result<Generation, DatabaseError> {
+        self.generations()
+            .into_iter()
+            .find(|generation| generation.name.as_str() == name)
+            .ok_or_else(|| DatabaseError::GenerationUnknown(crate::problem::sanitize(name, 100)))
+    }
+
     /// Makes the directories of the layout.
     pub fn prepare(&self) -> Result<(), DatabaseError> {
         for directory in [
-            self.root.join(GENERATIONS),
-            self.root.join(COORDINATION).join(RETIRED),
+            self.layout.generations(),
+            self.layout.retired(),
+            self.layout.published(),
         ] {
-            fs::create_dir_all(directory).map_err(DatabaseError::io("prepared"))?;
+            self.disk
+                .perform(Step::MakeDirectories(&directory))
+                .map_err(DatabaseError::io("prepared"))?;
         }
         Ok(())
     }
 
     /// Waits for the writer's lock up to `timeout`, at most an hour; `None` when another writer keeps it.
     pub async fn lock(&self, timeout: Duration) -> Result<Option<WriteLock>, DatabaseError> {
-        let path = self.root.join(COORDINATION).join(LOCK);
         let file = File::options()
             .create(true)
             .truncate(false)
             .write(true)
-            .open(path)
+            .open(self.layout.lock())
             .map_err(DatabaseError::io("locked"))?;
         let until = Instant::now() + timeout.min(LONGEST_LOCK_WAIT);
         loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Some(WriteLock { _file: file })),
-                Err(TryLockError::Error(error)) => return Err(DatabaseError::io("locked")(error)),
-                Err(TryLockError::WouldBlock) if Instant::now() >= until => return Ok(None),
-                Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_POLL).await,
+            match lock::write(&file) {
+                Ok(true) => {
+                    return Ok(Some(WriteLock {
+                        _file: Arc::new(file),
+                    }));
+                }
+                Err(error) if lock::is_unsupported(&error) => return Err(Unsuitable::NoLocks.into()),
+                Err(error) => return Err(DatabaseError::io("locked")(error)),
+                Ok(false) if Instant::now() >= until => return Ok(None),
+                Ok(false) => tokio::time::sleep(LOCK_POLL).await,
             }
         }
     }
 
-    /// A private directory for the next generation; it goes with the handle unless it is published.
-    pub fn stage(&self, _lock: &WriteLock) -> Result<tempfile::TempDir, DatabaseError> {
-        tempfile::Builder::new()
-            .prefix(&format!("{STAGING}{}", Uuid::new_v4().hyphenated()))
-            .rand_bytes(0)
-            .tempdir_in(self.root.join(GENERATIONS))
-            .map_err(DatabaseError::io("staged"))
-    }
-
-    /// Makes `staging` the current generation.
+    /// Tries whether generations would be safe here: renames that replace, locks that exclude.
     ///
-    /// Everything is on disk before the pointer names it, and the pointer changes in one step.
-    pub fn publish(
-        &self,
-        _lock: &WriteLock,
-        staging: tempfile::TempDir,
-        now: Timestamp,
-    ) -> Result<Generation, DatabaseError> {
-        let failed = DatabaseError::io("published");
-        let generation = self.try_publish(staging, now).map_err(failed)?;
-        Ok(generation)
+    /// # Errors
+    /// [`DatabaseError::Unsuitable`] when not.
+    pub fn probe(&self, _lock: &WriteLock) -> Result<(), DatabaseError> {
+        lock::probe(&self.layout.coordination()).map_err(DatabaseError::io("tried"))??;
+        Ok(())
     }
 
-    fn try_publish(&self, staging: tempfile::TempDir, now: Timestamp) -> io::Result<Generation> {
-        sync_tree(staging.path())?;
-        let generations = self.root.join(GENERATIONS);
-        let name = GenerationName::new(now, Uuid::new_v4());
-        let path = generations.join(name.as_str());
-        fs::rename(staging.path(), &path)?;
-        // Nothing is left at the staging path; the handle must not look for it.
-        let _ = staging.keep();
-        let swapped = sync_directory(&generations).and_then(|()| {
-            self.swap_pointer(&Pointer {
-                name: name.clone(),
-                published: now,
-            })
-        });
-        if let Err(error) = swapped {
-            // A failed clean-up leaves an unused directory, which a later update retires.
-            let _ = fs::remove_dir_all(&path);
-            return Err(error);
-        }
-        Ok(Generation {
-            name,
-            published: now,
+    /// A private directory for the next generation.
+    pub fn stage(&self, _lock: &WriteLock) -> Result<Staging, DatabaseError> {
+        let name = format!("{STAGING}{}", Uuid::new_v4().hyphenated());
+        let path = self.layout.generations().join(name);
+        self.disk
+            .perform(Step::MakePrivate(&path))
+            .map_err(DatabaseError::io("staged"))?;
+        Ok(Staging {
             path,
+            disk: Arc::clone(&self.disk),
         })
     }
 
-    fn swap_pointer(&self, pointer: &Pointer) -> io::Result<()> {
-        let mut file = tempfile::Builder::new()
-            .prefix(&format!("{POINTER_TEMPORARY}{}", Uuid::new_v4().hyphenated()))
-            .rand_bytes(0)
-            // Readers may run as another user.
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-            .tempfile_in(&self.root)?;
-        file.write_all(pointer.to_string().as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(self.root.join(POINTER))?;
-        sync_directory(&self.root)
+    /// A record of our own; `None` when it is absent or unreadable.
+    pub fn record<T: DeserializeOwned>(&self, path: &Path) -> Option<T> {
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(MAX_RECORD).read_to_end(&mut bytes))
+            .ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
-    /// Removes what nobody can use any more: old generations after their waiting time, markers without generation,
-    /// and leftovers of crashed writers. Errors are left to the next time.
-    pub fn clean_up(&self, _lock: &WriteLock, now: Timestamp, interval: Duration) {
-        let current = self.current().map(|generation| generation.name).ok();
-        let retired = self.root.join(COORDINATION).join(RETIRED);
-        for (name, path) in entries(&self.root.join(GENERATIONS)) {
-            if name.starts_with(STAGING) && is_orphan(&path) {
-                let _ = fs::remove_dir_all(&path);
-                continue;
-            }
-            let Some(generation) = GenerationName::parse(&name) else {
-                continue;
-            };
-            // Without a readable pointer nothing is known to be unused.
-            if current.as_ref().is_none_or(|current| *current == generation) {
-                continue;
-            }
-            let marker = retired.join(&name);
-            let text = fs::read_to_string(&marker).ok();
-            match decide(text.as_deref(), now, interval) {
-                Retirement::Mark => {
-                    let _ = fs::write(&marker, format!("{now}\n"));
-                }
-                Retirement::Keep => {}
-                Retirement::Delete => {
-                    if fs::remove_dir_all(&path).is_ok() {
-                        let _ = fs::remove_file(&marker);
-                    }
-                }
-            }
-        }
-        for (name, path) in entries(&retired) {
-            if !self.root.join(GENERATIONS).join(&name).exists() {
-                let _ = fs::remove_file(path);
-            }
-        }
-        for (name, path) in entries(&self.root) {
-            if name.starts_with(POINTER_TEMPORARY) && is_orphan(&path) {
-                let _ = fs::remove_file(path);
-            }
-        }
+    /// Writes a record of our own in one step.
+    ///
+    /// # Errors
+    /// What the host says.
+    pub fn write_record<T: Serialize>(
+        &self,
+        _lock: &WriteLock,
+        path: &Path,
+        record: &T,
+    ) -> Result<(), DatabaseError> {
+        let failed = DatabaseError::io("noted in");
+        let text =
+            serde_json::to_vec_pretty(record).map_err(|error| DatabaseError::io("noted in")(error.into()))?;
+        let directory = path.parent().unwrap_or(self.layout.root());
+        let temporary = directory.join(format!("{RECORD_TEMPORARY}{}", Uuid::new_v4().hyphenated()));
+        replace_file(self.disk.as_ref(), &temporary, path, &text).map_err(failed)
+    }
+
+    /// Forgets a record; one that is not there is fine.
+    ///
+    /// # Errors
+    /// What the host says.
+    pub fn forget(&self, _lock: &WriteLock, path: &Path) -> Result<(), DatabaseError> {
+        remove_tree(self.disk.as_ref(), path).map_err(DatabaseError::io("cleaned"))
     }
 }
 
-fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
+pub(super) fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };
@@ -276,30 +314,8 @@ fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-fn is_orphan(path: &Path) -> bool {
-    fs::symlink_metadata(path)
-        .and_then(|meta| meta.modified())
-        .is_ok_and(|modified| {
-            SystemTime::now()
-                .duration_since(modified)
-                .is_ok_and(|age| age > ORPHAN_AGE)
-        })
-}
-
-fn sync_tree(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            sync_tree(&entry.path())?;
-        } else {
-            File::open(entry.path())?.sync_all()?;
-        }
-    }
-    sync_directory(directory)
-}
-
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
 #[cfg(test)]

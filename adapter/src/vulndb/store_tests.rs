@@ -1,4 +1,6 @@
 use super::{DatabaseError, Store};
+use crate::vulndb::publish::FileFacts;
+use crate::vulndb::record::Published;
 use assay_schemas::Code;
 use jiff::Timestamp;
 use std::fs;
@@ -13,7 +15,18 @@ async fn publish(store: &Store, content: &str, now: Timestamp) -> super::Generat
     let staging = store.stage(&lock).unwrap();
     fs::create_dir(staging.path().join("6")).unwrap();
     fs::write(staging.path().join("6/vulnerability.db"), content).unwrap();
-    store.publish(&lock, staging, now).unwrap()
+    store.publish(&lock, staging, now, described).unwrap()
+}
+
+fn described(facts: FileFacts) -> Published {
+    Published {
+        built: at("2026-01-01T00:00:00Z"),
+        revision: "r".to_owned(),
+        schema: "v6.1.10".to_owned(),
+        sha256: facts.sha256,
+        bytes: facts.bytes,
+        source: "upstream".to_owned(),
+    }
 }
 
 fn code(store: &Store) -> Code {

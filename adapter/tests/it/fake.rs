@@ -103,6 +103,7 @@ impl FakeEngines {
     pub(crate) fn setup(&self) -> Setup {
         Setup::of(&self.path("syft"), &self.path("grype"), &self.database())
             .with("db_max_age", "0")
+            .with("db_canary_directory", "none")
             // They keep their script and their notes beside themselves.
             .with("sandbox", "off")
     }

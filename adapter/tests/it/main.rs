@@ -13,3 +13,4 @@ mod real_packages;
 mod samples;
 mod support;
 mod vectors;
+mod vulndb;

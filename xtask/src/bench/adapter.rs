@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::figure::{Figure, median};
 use super::overhead::{self, Bare, LARGE_ROUNDS, SMALL_ROUNDS, Subject};
 use super::processes::Counted;
-use super::{load, upload};
+use super::{load, nothing_due, upload};
 use crate::error::{Error, on};
 use crate::http::Input;
 use crate::service::{Adapter, Options, credential, free_address};
@@ -38,6 +38,8 @@ pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Figure>, Error> {
 
     say("starts");
     let mut figures = vec![start_to_ready(&options)?];
+    say("updates with nothing due");
+    figures.push(nothing_due::measure(&options, &scratch)?);
     say("catalog and match against the bare engines");
     figures.extend(overheads(&options, &scratch, &jar, &jar_bytes)?);
     say("engine processes");

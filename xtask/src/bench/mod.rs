@@ -5,6 +5,7 @@ mod execution;
 mod figure;
 mod gate;
 mod load;
+mod nothing_due;
 mod oci;
 mod overhead;
 mod processes;

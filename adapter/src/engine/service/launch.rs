@@ -1,11 +1,11 @@
 //! From a job to a process of its own: surroundings, limits, and what it may reach.
 
-use super::{Engines, HELPER_OUTPUT, HELPER_TIMEOUT, UPDATE_TIMEOUT};
+use super::{Download, Engines, HELPER_OUTPUT, HELPER_TIMEOUT, UPDATE_TIMEOUT};
 use crate::engine::cage::{Limits, Sandbox};
 use crate::engine::error::EngineError;
 use crate::engine::grype::{self, DatabasePolicy};
 use crate::engine::process::{self, EngineCommand, Finished};
-use crate::run::RunContext;
+use crate::run::{RunContext, Stopped};
 use crate::workspace::Workspace;
 use std::ffi::OsString;
 use std::io;
@@ -38,8 +38,14 @@ impl Engines {
         if let Some((cache, policy)) = database {
             write(&directory.path().join(grype::CONFIG_FILE), grype::config(policy)).await?;
             environment.extend(grype::environment(cache));
-            if fills {
+            if let Some(download) = &reach.download {
                 environment.extend(self.config.update_environment.iter().cloned());
+                environment.extend(
+                    download
+                        .url
+                        .iter()
+                        .map(|url| (grype::UPDATE_URL.into(), url.into())),
+                );
             }
         } else {
             environment.extend([
@@ -47,6 +53,15 @@ impl Engines {
                 ("GRYPE_CHECK_FOR_APP_UPDATE".into(), "false".into()),
             ]);
         }
+        let rate = reach
+            .download
+            .as_ref()
+            .filter(|_| fills)
+            .map(|download| download.rate);
+        // The archive comes into the former and is unpacked into the latter.
+        let watched: Vec<PathBuf> = std::iter::once(directory.path().to_owned())
+            .chain(reach.fills.clone())
+            .collect();
         let mut command = self.command(executable, args, environment, directory.path(), reach);
         command.stdout_limit = HELPER_OUTPUT;
         if fills {
@@ -55,9 +70,27 @@ impl Engines {
         }
         let bounds = RunContext {
             deadline: run.deadline.at_most(timeout),
-            cancel: run.cancel.clone(),
+            cancel: run.cancel.child_token(),
         };
-        process::run(&command, &bounds).await
+        let mut process = std::pin::pin!(process::run(&command, &bounds));
+        let Some(rate) = rate else {
+            return process.await;
+        };
+        tokio::select! {
+            done = &mut process => done,
+            got = rate.missed(&watched) => {
+                bounds.cancel.cancel();
+                // It may have ended well in this moment. Otherwise all of it is gone when this returns.
+                process.await.map_err(|error| match error {
+                    EngineError::Stopped(Stopped::Cancelled) if !run.cancel.is_cancelled() => EngineError::TooSlow {
+                        got,
+                        wanted: rate.bytes(),
+                        seconds: rate.window.as_secs(),
+                    },
+                    other => other,
+                })
+            }
+        }
     }
 
     pub(super) fn command(
@@ -93,7 +126,7 @@ impl Engines {
                 mode: self.config.sandbox,
                 readable: self.config.readable.iter().cloned().chain(reach.reads).collect(),
                 writable: std::iter::once(dir.to_owned()).chain(reach.fills).collect(),
-                network: reach.network,
+                network: reach.download.is_some(),
             },
             ending: Some(self.config.ending.clone()),
         }
@@ -106,7 +139,8 @@ pub(super) struct Reach {
     pub(super) reads: Option<PathBuf>,
     /// A database to be.
     pub(super) fills: Option<PathBuf>,
-    pub(super) network: bool,
+    /// The network, for this.
+    pub(super) download: Option<Download>,
 }
 
 impl Reach {

@@ -1,5 +1,10 @@
 //! Metrics and logging. Every metric name is here; no label ever carries a run id, path, digest, URL or package.
 
+mod traces;
+
+pub(crate) use traces::is_collector;
+pub use traces::{Traces, TracesError, continue_trace};
+
 use crate::config::LogConfig;
 use crate::run::StopReason;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -10,7 +15,9 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 /// Label set of the answered requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -223,6 +230,7 @@ impl fmt::Debug for Metrics {
 impl Metrics {
     /// Notes how long a stage took.
     pub fn stage(&self, stage: &'static str, took: Duration) {
+        traces::stage(stage, took);
         self.stages
             .get_or_create(&StageLabels { stage })
             .observe(took.as_secs_f64());
@@ -248,22 +256,26 @@ impl Metrics {
     }
 }
 
-/// Installs the logger of this process: lines on standard error. Called once, by `main`.
-pub fn install_logger(config: &LogConfig) {
+/// Installs the logger of this process: lines on standard error, and spans for `traces`. Called once, by `main`.
+pub fn install_logger(config: &LogConfig, traces: Option<&Traces>) {
     let filter = EnvFilter::try_new(&config.level).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    if config.json {
-        builder
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = if config.json {
+        lines
             .json()
             .flatten_event(true)
             .with_current_span(true)
             .with_span_list(false)
-            .init();
+            .boxed()
     } else {
-        builder.with_target(false).init();
-    }
+        lines.with_target(false).boxed()
+    };
+    let spans = traces.map(|traces| tracing_opentelemetry::layer().with_tracer(traces.tracer()));
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .with(spans)
+        .init();
 }
 
 #[cfg(test)]

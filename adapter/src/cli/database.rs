@@ -151,7 +151,7 @@ pub fn main(config: Config, args: DatabaseArgs) -> ExitCode {
     if let Verb::Import { file, force } = args.verb {
         return update::main(config, UpdateArgs::of_import(file, force));
     }
-    telemetry::install_logger(&config.log);
+    telemetry::install_logger(&config.log, None);
     let (app, runtime) = match start(config, &mut tokio::runtime::Builder::new_multi_thread()) {
         Ok(started) => started,
         Err(code) => return code,

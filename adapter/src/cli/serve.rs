@@ -8,7 +8,7 @@ use crate::http::server;
 use crate::operation::readiness;
 use crate::problem::error_chain;
 use crate::run::RunContext;
-use crate::telemetry::{self, LayerLabels};
+use crate::telemetry::{self, LayerLabels, Traces};
 use crate::workspace;
 use assay_schemas::Code;
 use nix::sys::resource::{Resource, setrlimit};
@@ -29,7 +29,22 @@ pub fn main(config: Config, resolved: &Resolved) -> ExitCode {
         }
         return ExitCode::from(EXIT_USAGE);
     }
-    telemetry::install_logger(&config.log);
+    let traces = match config.log.collector.as_deref().map(Traces::to).transpose() {
+        Ok(traces) => traces,
+        Err(error) => {
+            eprintln!("assay-adapter: otlp_endpoint: {}", error_chain(&error));
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    telemetry::install_logger(&config.log, traces.as_ref());
+    let code = serve(config, resolved);
+    if let Some(traces) = traces {
+        traces.end();
+    }
+    code
+}
+
+fn serve(config: Config, resolved: &Resolved) -> ExitCode {
     // The credential is in this process's memory; a crash must not put it on a disk.
     if let Err(error) = setrlimit(Resource::RLIMIT_CORE, 0, 0) {
         tracing::warn!(%error, "core dumps cannot be turned off");

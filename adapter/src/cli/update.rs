@@ -73,7 +73,7 @@ impl UpdateArgs {
 /// Updates. Exit codes of a single update: [`EXIT_CODES`]. With a pause: 0 at SIGTERM or SIGINT; failures are logged
 /// and tried again after the pause.
 pub fn main(config: Config, args: UpdateArgs) -> ExitCode {
-    telemetry::install_logger(&config.log);
+    telemetry::install_logger(&config.log, None);
     let (app, runtime) = match start(config, &mut tokio::runtime::Builder::new_current_thread()) {
         Ok(started) => started,
         Err(code) => return code,

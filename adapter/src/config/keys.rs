@@ -451,6 +451,14 @@ pub const KEYS: &[Key] = &[
         Bounds::Any,
         "Least severe level that is logged.",
     ),
+    key(
+        "otlp_endpoint",
+        Kind::Text,
+        "",
+        Bounds::Any,
+        "Traces go to this OTLP/HTTP collector, such as `http://collector:4318`; `/v1/traces` is added. A run continues \
+         the trace of its request's `traceparent`.",
+    ),
 ];
 
 /// The key with this name.

@@ -12,6 +12,7 @@ use crate::engine::MinimumRate;
 use crate::engine::cage::Mode;
 use crate::oci::address::AddressPolicy;
 use crate::oci::endpoint::EndpointPolicy;
+use crate::telemetry;
 use crate::vulndb::canary::Bounds;
 use crate::vulndb::source::{self, Source};
 use assay_schemas::Ceiling;
@@ -168,6 +169,8 @@ pub struct LogConfig {
     pub json: bool,
     /// Least severe level that is logged.
     pub level: String,
+    /// Where traces go.
+    pub collector: Option<String>,
 }
 
 impl Config {
@@ -180,6 +183,16 @@ impl Config {
             return Err(vec![Mistake::new("listen_address", "is not an IP address")]);
         };
         let oci = oci(values)?;
+        let collector = Some(values.text("otlp_endpoint").to_owned()).filter(|url| !url.is_empty());
+        if collector
+            .as_deref()
+            .is_some_and(|url| !telemetry::is_collector(url))
+        {
+            return Err(vec![Mistake::new(
+                "otlp_endpoint",
+                "is not the URL of an HTTP server",
+            )]);
+        }
         let work_directory = PathBuf::from(values.text("work_directory"));
         let provenance_cache = match values.text("provenance_cache") {
             "" => work_directory.join("provenance.json"),
@@ -230,6 +243,7 @@ impl Config {
             log: LogConfig {
                 json: values.text("log_format") == "json",
                 level: values.text("log_level").to_owned(),
+                collector,
             },
         })
     }

@@ -9,7 +9,7 @@ use crate::operation::{self, Answered, MAX_RECORDED_KEY, readiness, status};
 use crate::problem::{Problem, error_chain, sanitize};
 use crate::run::{StopGuard, StopOrder, StopReason};
 use crate::runs::RunId;
-use crate::telemetry::AnswerLabels;
+use crate::telemetry::{self, AnswerLabels};
 use assay_schemas::headers::IDEMPOTENCY_KEY;
 use assay_schemas::{CancellationResponse, Code};
 use bytes::Bytes;
@@ -162,12 +162,13 @@ where
     let stop = StopOrder::default();
     let guard = stop.clone().on_drop(StopReason::Disconnect);
     let key = recorded_key(request.headers());
-    let body = BodyInCustody::new(request, stop);
     let span = tracing::info_span!(
         "run",
         run_id = run_id.as_ref().map(RunId::as_str),
         idempotency_key = key
     );
+    telemetry::continue_trace(&span, request.headers());
+    let body = BodyInCustody::new(request, stop);
     let task = app
         .operations
         .spawn(logged(operation(Arc::clone(app), head, body)).instrument(span));
@@ -283,6 +284,12 @@ fn drain(body: Incoming, expects_continue: bool) {
 }
 
 async fn oci_scan(app: &Arc<App>, request: Request<Incoming>) -> Answer {
+    let span = tracing::info_span!(
+        "run",
+        run_id = tracing::field::Empty,
+        idempotency_key = tracing::field::Empty
+    );
+    telemetry::continue_trace(&span, request.headers());
     let cap = app.config.http.max_oci_request_bytes;
     let too_large = || {
         let message = format!("the OCI scan request is larger than {cap} bytes");
@@ -308,11 +315,6 @@ async fn oci_scan(app: &Arc<App>, request: Request<Incoming>) -> Answer {
     };
     let stop = StopOrder::default();
     let guard = stop.clone().on_drop(StopReason::Disconnect);
-    let span = tracing::info_span!(
-        "run",
-        run_id = tracing::field::Empty,
-        idempotency_key = tracing::field::Empty
-    );
     let work = operation::oci_scan::run(Arc::clone(app), bytes, stop);
     let task = app.operations.spawn(logged(work).instrument(span));
     conclude(app, task.await, guard)

@@ -21,7 +21,7 @@ pub mod stage;
 
 mod layers;
 mod strict;
-mod trust;
+pub(crate) mod trust;
 
 pub use digest::Digest;
 pub use error::OciError;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The system's certificates, and those of a file beside them.
-pub(super) fn client_config(extra: Option<&Path>) -> Result<ClientConfig, OciError> {
+pub(crate) fn client_config(extra: Option<&Path>) -> Result<ClientConfig, OciError> {
     let mut roots = RootCertStore::empty();
     // A host without certificates can still trust those of the file.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

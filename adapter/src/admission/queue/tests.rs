@@ -54,6 +54,34 @@ fn a_large_one_leaves_no_slot_idle_and_is_passed_once_for_each_slot() {
 }
 
 #[test]
+fn the_oldest_of_those_who_are_passed_decides() {
+    let total = Amount {
+        slots: 3,
+        scratch_mebibytes: 10,
+        memory_bytes: 0,
+    };
+    let mut queue = Queue::new(total, 100);
+    assert_eq!(queue.arrive(need(5, 0)), Arrival::Granted);
+    waits(queue.arrive(need(8, 0)));
+    for _ in 0..2 {
+        assert_eq!(queue.arrive(need(1, 0)), Arrival::Granted);
+    }
+    // Nobody has passed this one yet, but whoever passes it passes the older one for the last time.
+    waits(queue.arrive(need(8, 0)));
+    let next = waits(queue.arrive(need(1, 0)));
+    waits(queue.arrive(need(1, 0)));
+    let both = Amount {
+        slots: 2,
+        ..need(2, 0)
+    };
+    let granted = queue.release(both);
+    assert_eq!(
+        granted.iter().map(|grant| grant.ticket).collect::<Vec<_>>(),
+        [next]
+    );
+}
+
+#[test]
 fn whoever_is_held_back_for_one_that_leaves_may_begin() {
     let total = Amount {
         slots: 1,

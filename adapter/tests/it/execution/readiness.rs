@@ -5,6 +5,7 @@ use crate::support::{TestAdapter, eventually};
 use assay_fixtures::fake_engine::{Action, Script};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 fn reason(adapter: &TestAdapter) -> String {
@@ -48,12 +49,21 @@ fn each_thing_that_is_missing_has_its_reason() {
     setup.start().wait_ready();
 }
 
+/// Puts a copy in the place of the cataloguer, which was one file with those of all other tests.
+fn exchanged(engines: &FakeEngines) -> PathBuf {
+    let (syft, other) = (engines.path("syft"), engines.path("other"));
+    std::fs::copy(&syft, &other).unwrap();
+    std::fs::rename(&other, &syft).unwrap();
+    syft
+}
+
 #[test]
 fn what_is_lost_and_comes_back_is_noticed() {
     let engines = FakeEngines::new();
     let adapter = engines.setup().with("readiness_cache", "50ms").start();
     adapter.wait_ready();
-    let syft = engines.path("syft");
+    let syft = exchanged(&engines);
+    adapter.wait_ready();
     std::fs::set_permissions(&syft, Permissions::from_mode(0o644)).unwrap();
     eventually("a reason", || reason(&adapter) == "SCANNER_PROCESS_IO");
     std::fs::set_permissions(&syft, Permissions::from_mode(0o755)).unwrap();
@@ -76,9 +86,7 @@ fn a_slow_look_holds_nobody_up() {
     let before = adapter.get("/v1/readiness").json();
     // Another program of the same name: its version has to be learnt anew.
     engines.behave(&Script::default().on("version", [Action::Sleep(6000), Action::Default]));
-    let syft = engines.path("syft");
-    std::fs::copy(&syft, engines.path("other")).unwrap();
-    std::fs::rename(engines.path("other"), &syft).unwrap();
+    exchanged(&engines);
     std::thread::sleep(Duration::from_millis(60));
     let mut last = before.clone();
     for _ in 0..5 {

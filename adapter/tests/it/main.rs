@@ -7,6 +7,7 @@ mod fake;
 mod gate;
 mod given;
 mod hostile;
+mod observability;
 mod oci;
 mod protocol;
 mod real_packages;

@@ -1,7 +1,9 @@
 //! Metrics and logging. Every metric name is here; no label ever carries a run id, path, digest, URL or package.
 
+mod exposition;
 mod traces;
 
+pub use exposition::Exposition;
 pub(crate) use traces::is_collector;
 pub use traces::{Traces, TracesError, continue_trace};
 
@@ -87,6 +89,10 @@ pub struct Metrics {
     pub answers: Family<AnswerLabels, Counter>,
     /// Duration of stages, seconds.
     pub stages: Family<StageLabels, Histogram>,
+    /// Whether the last look found everything that a scan needs: 1, else 0.
+    pub ready: Gauge,
+    /// When the vulnerability database in use was built, seconds since 1970; 0 while that is not known.
+    pub database_built: Gauge,
     /// Engine processes started.
     pub engine_processes: Counter,
     /// Layers around engines: 1 in force, 0 not.
@@ -115,6 +121,8 @@ impl Default for Metrics {
             database_updates: Family::default(),
             answers: Family::default(),
             stages,
+            ready: Gauge::default(),
+            database_built: Gauge::default(),
             engine_processes: Counter::default(),
             isolation: Family::default(),
             engine_ending: Histogram::new(exponential_buckets(0.005, 3.0, 8)),
@@ -145,6 +153,7 @@ impl Default for Metrics {
             metrics.admission_rejected.clone(),
         );
         register_runs(&mut registry, &metrics);
+        register_readiness(&mut registry, &metrics);
         registry.register(
             "database_updates",
             "Database updates by outcome",
@@ -182,6 +191,21 @@ impl Default for Metrics {
         }
         Self { registry, ..metrics }
     }
+}
+
+/// What readiness saw last.
+fn register_readiness(registry: &mut Registry, metrics: &Metrics) {
+    registry.register(
+        "ready",
+        "Whether the last look found everything that a scan needs",
+        metrics.ready.clone(),
+    );
+    registry.register_with_unit(
+        "database_built_timestamp",
+        "When the vulnerability database in use was built, 0 while not known",
+        Unit::Seconds,
+        metrics.database_built.clone(),
+    );
 }
 
 /// What runs take and give back.
@@ -245,14 +269,14 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// The exposition text, `OpenMetrics` 1.0.
+    /// The exposition text.
     ///
     /// # Errors
     /// Only when formatting fails, which is a defect.
-    pub fn encode(&self) -> Result<String, fmt::Error> {
+    pub fn encode(&self, form: Exposition) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
-        Ok(text)
+        Ok(form.of(text))
     }
 }
 
@@ -280,12 +304,12 @@ pub fn install_logger(config: &LogConfig, traces: Option<&Traces>) {
 
 #[cfg(test)]
 mod tests {
-    use super::Metrics;
+    use super::{Exposition, Metrics};
 
     #[test]
     fn the_contracts_names_are_served() {
         let metrics = Metrics::default();
-        let text = metrics.encode().unwrap();
+        let text = metrics.encode(Exposition::Classic).unwrap();
         for name in [
             "kkrepo_scanner_active 0",
             "kkrepo_scanner_queued 0",

@@ -256,7 +256,9 @@ async fn a_polite_engine_is_gone_at_once() {
         "{:?}",
         ordered.elapsed()
     );
-    let text = ending.encode().unwrap();
+    let text = ending
+        .encode(assay_adapter::telemetry::Exposition::OpenMetrics)
+        .unwrap();
     assert!(
         text.contains("kkrepo_scanner_engine_ending_seconds_count 1"),
         "{text}"

@@ -39,6 +39,11 @@ pub(crate) const NEEDS: &[Need] = &[
             "certificates_are_checked",
         ],
     },
+    Need {
+        program: "promtool",
+        package: "prometheus",
+        tests: &["prometheus_accepts_the_metrics"],
+    },
     tool("zip", "zip"),
     tool("bsdtar", "libarchive-tools"),
     tool("cpio", "cpio"),

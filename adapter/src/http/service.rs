@@ -9,7 +9,7 @@ use crate::operation::{self, Answered, MAX_RECORDED_KEY, readiness, status};
 use crate::problem::{Problem, error_chain, sanitize};
 use crate::run::{StopGuard, StopOrder, StopReason};
 use crate::runs::RunId;
-use crate::telemetry::{self, AnswerLabels};
+use crate::telemetry::{self, AnswerLabels, Exposition};
 use assay_schemas::headers::IDEMPOTENCY_KEY;
 use assay_schemas::{CancellationResponse, Code};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 #[cfg(test)]
 mod tests;
@@ -104,6 +104,16 @@ fn has_foreign_coding(headers: &HeaderMap) -> bool {
         || codings.next().is_some()
 }
 
+fn metrics(app: &App, form: Exposition) -> Answer {
+    match app.metrics.encode(form) {
+        Ok(text) => respond::text(form.content_type(), text),
+        Err(error) => {
+            let problem = Problem::new(Code::InternalError, "the metrics cannot be encoded").caused_by(error);
+            respond::problem(&problem, 0)
+        }
+    }
+}
+
 async fn dispatch(app: &Arc<App>, operation: Operation, request: Request<Incoming>) -> Answer {
     match operation {
         Operation::Capabilities => respond::json(StatusCode::OK, &status::capabilities(app)),
@@ -112,14 +122,7 @@ async fn dispatch(app: &Arc<App>, operation: Operation, request: Request<Incomin
         Operation::HealthReadiness => health(&status::health_readiness(app).await),
         Operation::Liveness => health(&status::liveness()),
         Operation::Info => respond::json(StatusCode::OK, &status::info(app).await),
-        Operation::Prometheus => match app.metrics.encode() {
-            Ok(text) => respond::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text),
-            Err(error) => {
-                let problem =
-                    Problem::new(Code::InternalError, "the metrics cannot be encoded").caused_by(error);
-                respond::problem(&problem, 0)
-            }
-        },
+        Operation::Prometheus => metrics(app, Exposition::asked_for(request.headers())),
         Operation::Cancel(run_id) => match cancel(app, request.headers(), &run_id) {
             Ok(response) => respond::json(StatusCode::OK, &response),
             Err(problem) => respond::problem(&problem, 0),
@@ -171,8 +174,8 @@ where
     let body = BodyInCustody::new(request, stop);
     let task = app
         .operations
-        .spawn(logged(operation(Arc::clone(app), head, body)).instrument(span));
-    conclude(app, task.await, guard)
+        .spawn(logged(operation(Arc::clone(app), head, body)).instrument(span.clone()));
+    conclude(app, task.await, guard, &span)
 }
 
 /// The client's idempotency key for the log. The answer does not depend on it: the same bytes give the same content.
@@ -204,8 +207,15 @@ async fn logged<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, 
 }
 
 /// The answer to what an operation's task came to.
-fn conclude<T: Serialize>(app: &App, outcome: TaskOutcome<T>, guard: StopGuard) -> Answer {
+fn conclude<T: Serialize>(app: &App, outcome: TaskOutcome<T>, guard: StopGuard, run: &Span) -> Answer {
     guard.disarm();
+    let started = Instant::now();
+    let answer = answer_to(app, outcome);
+    run.in_scope(|| app.metrics.stage("respond", started.elapsed()));
+    answer
+}
+
+fn answer_to<T: Serialize>(app: &App, outcome: TaskOutcome<T>) -> Answer {
     let outcome = outcome.unwrap_or_else(|error| {
         Err(Problem::new(Code::InternalError, "the run failed in an unexpected way").caused_by(error))
     });
@@ -316,8 +326,8 @@ async fn oci_scan(app: &Arc<App>, request: Request<Incoming>) -> Answer {
     let stop = StopOrder::default();
     let guard = stop.clone().on_drop(StopReason::Disconnect);
     let work = operation::oci_scan::run(Arc::clone(app), bytes, stop);
-    let task = app.operations.spawn(logged(work).instrument(span));
-    conclude(app, task.await, guard)
+    let task = app.operations.spawn(logged(work).instrument(span.clone()));
+    conclude(app, task.await, guard, &span)
 }
 
 fn cancel(app: &App, headers: &HeaderMap, run_id: &str) -> Result<CancellationResponse, Problem> {

@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::problem::Problem;
 use crate::run::{RunContext, Stopped};
+use crate::telemetry::Metrics;
 use crate::workspace;
 use assay_schemas::version::{CATALOG_ENGINE, MATCHER_ENGINE};
 use assay_schemas::{Code, Readiness, ReadinessStatus};
@@ -140,10 +141,22 @@ async fn observe(app: &App) -> Readiness {
         Ok(Err(problem)) => degraded(&problem),
         Err(stopped) => degraded(&stopped.into()),
     };
+    note(&app.metrics, &observed);
     Readiness {
         observed_at,
         ..observed
     }
+}
+
+/// Tells the metrics.
+fn note(metrics: &Metrics, observed: &Readiness) {
+    metrics.ready.set(i64::from(observed.ready));
+    let built = observed
+        .vulnerability_database_updated_at
+        .parse::<jiff::Timestamp>();
+    metrics
+        .database_built
+        .set(built.map_or(0, jiff::Timestamp::as_second));
 }
 
 /// Looks at everything that a scan needs.

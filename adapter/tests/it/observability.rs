@@ -92,32 +92,49 @@ fn a_run_continues_its_callers_trace_and_its_stages_are_spans() {
     assert_eq!(adapter.stop(Signal::SIGTERM), Some(0));
     let of_the_trace = || -> Vec<Span> {
         let spans = collector.spans().into_iter();
-        spans.filter(|span| hex::encode(&span.trace_id) == TRACE).collect()
+        spans
+            .filter(|span| hex::encode(&span.trace_id) == TRACE)
+            .collect()
     };
-    eventually("the spans", || of_the_trace().iter().any(|span| span.name == "run"));
+    eventually("the spans", || {
+        of_the_trace().iter().any(|span| span.name == "run")
+    });
     let spans = of_the_trace();
     let run = spans.iter().find(|span| span.name == "run").unwrap();
     assert_eq!(hex::encode(&run.parent_span_id), CALLER);
     assert!(
-        run.attributes.iter().any(|a| a.key == "run_id" && format!("{:?}", a.value).contains("traced")),
+        run.attributes
+            .iter()
+            .any(|a| a.key == "run_id" && format!("{:?}", a.value).contains("traced")),
         "{:?}",
         run.attributes
     );
     for stage in ["receive", "inspect", "engine", "parse"] {
-        let span = spans.iter().find(|span| span.name == stage).unwrap_or_else(|| panic!("no {stage}"));
+        let span = spans
+            .iter()
+            .find(|span| span.name == stage)
+            .unwrap_or_else(|| panic!("no {stage}"));
         assert_eq!(span.parent_span_id, run.span_id, "{stage}");
         assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
-        assert!(run.start_time_unix_nano <= span.start_time_unix_nano + 1_000_000, "{stage}");
+        assert!(
+            run.start_time_unix_nano <= span.start_time_unix_nano + 1_000_000,
+            "{stage}"
+        );
     }
     let others: Vec<Span> = collector.spans();
-    let others = others.iter().filter(|span| span.name == "run" && hex::encode(&span.trace_id) != TRACE);
+    let others = others
+        .iter()
+        .filter(|span| span.name == "run" && hex::encode(&span.trace_id) != TRACE);
     assert_eq!(others.count(), 1, "a run without a caller's trace has its own");
 }
 
 #[test]
 fn a_collector_that_is_not_there_harms_nobody() {
     let engines = FakeEngines::new();
-    let adapter = engines.setup().with("otlp_endpoint", "http://127.0.0.1:9").start();
+    let adapter = engines
+        .setup()
+        .with("otlp_endpoint", "http://127.0.0.1:9")
+        .start();
     adapter.wait_ready();
     assert_eq!(adapter.catalog("", b"any bytes at all", &[]).status, 200);
     assert_eq!(adapter.stop(Signal::SIGTERM), Some(0));
@@ -141,21 +158,48 @@ fn prometheus_accepts_the_metrics_and_the_rules() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    check.stdin.take().unwrap().write_all(exposition().as_bytes()).unwrap();
+    check
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(exposition().as_bytes())
+        .unwrap();
     let output = check.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
     assert_eq!(said.trim(), "", "promtool has something to say");
     let rules = deploy("monitoring/alerts.yaml");
-    let output = Command::new("promtool").args(["check", "rules"]).arg(rules).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("promtool")
+        .args(["check", "rules"])
+        .arg(rules)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let tests = deploy("monitoring/alerts.test.yaml");
-    let output = Command::new("promtool").args(["test", "rules"]).arg(tests).output().unwrap();
-    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("promtool")
+        .args(["test", "rules"])
+        .arg(tests)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 fn deploy(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("deploy").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .join("deploy")
+        .join(name)
 }
 
 /// Names of metrics in a text of queries.
@@ -175,6 +219,9 @@ fn dashboard_and_rules_ask_only_for_metrics_that_there_are() {
     let rules = std::fs::read_to_string(deploy("monitoring/alerts.yaml")).unwrap();
     let asked = metrics_in(&(dashboard + &rules));
     assert!(asked.len() >= 8, "{asked:?}");
-    let missing: Vec<_> = asked.iter().filter(|name| !served.contains(&format!("\n{name}"))).collect();
+    let missing: Vec<_> = asked
+        .iter()
+        .filter(|name| !served.contains(&format!("\n{name}")))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}\n{served}");
 }

@@ -4,9 +4,10 @@ use super::start;
 use crate::app::App;
 use crate::config::keys::{ENVIRONMENT_PREFIX, KEYS};
 use crate::config::{Config, Mistake, Resolved};
+use crate::operation::readiness::as_expected;
 use crate::problem::{Problem, error_chain, sanitize};
 use crate::run::RunContext;
-use crate::workspace::Workspace;
+use crate::workspace;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -62,20 +63,28 @@ fn ignored(names: impl Iterator<Item = String>) -> Vec<String> {
 async fn probe(app: &App) -> Vec<Mistake> {
     let mut missing = Vec::new();
     // The engines' versions are asked in the work directory, so without it nothing else can be said of them.
-    match Workspace::create(&app.config.engine.work_directory, "version-") {
-        Ok(workspace) => {
-            workspace.remove().await;
+    let engine = &app.config.engine;
+    match workspace::check_room(&engine.work_directory, engine.min_free_scratch_bytes) {
+        Ok(()) => {
             match app.scanner.cage(&RunContext::with_timeout(PROBE)).await {
                 Ok(force) => println!("isolation in force: {}", force.layers()),
                 Err(problem) => missing.push(reason("sandbox", &problem)),
             }
             let engines = &app.scanner.engines;
             match engines.syft_version(&RunContext::with_timeout(PROBE)).await {
-                Ok(version) => println!("syft version: {version}"),
+                Ok(version) => {
+                    println!("syft version: {version}");
+                    let expected = as_expected("syft", &version, engine.expected_syft.as_deref());
+                    missing.extend(expected.err().map(|problem| reason("syft_executable", &problem)));
+                }
                 Err(error) => missing.push(reason("syft_executable", &error.into())),
             }
             match engines.grype_version(&RunContext::with_timeout(PROBE)).await {
-                Ok(version) => println!("grype version: {version}"),
+                Ok(version) => {
+                    println!("grype version: {version}");
+                    let expected = as_expected("grype", &version, engine.expected_grype.as_deref());
+                    missing.extend(expected.err().map(|problem| reason("grype_executable", &problem)));
+                }
                 Err(error) => missing.push(reason("grype_executable", &error.into())),
             }
         }

@@ -207,7 +207,11 @@ async fn scratch(app: &App) -> Result<(), Problem> {
     super::in_background(move || Ok(workspace::check_room(&directory, least)?)).await
 }
 
-fn as_expected(engine: &str, found: &str, expected: Option<&str>) -> Result<(), Problem> {
+/// Whether an engine has the version that the configuration expects.
+///
+/// # Errors
+/// [`Code::VersionInvalid`].
+pub fn as_expected(engine: &str, found: &str, expected: Option<&str>) -> Result<(), Problem> {
     match expected {
         Some(expected) if expected != found => Err(Problem::new(
             Code::VersionInvalid,

@@ -27,9 +27,9 @@ fn announce(adapter: &TestAdapter, run: &str) -> TcpStream {
 #[test]
 fn who_does_not_get_in_is_told_before_the_body_is_read() {
     let engines = FakeEngines::new();
-    let patience = Duration::from_millis(300);
+    let patience = Duration::from_secs(2);
     let adapter = one_slot(engines.setup())
-        .with("admission_timeout", "300ms")
+        .with("admission_timeout", "2s")
         .with("retry_after_seconds", "7")
         .start();
     adapter.wait_ready();

@@ -1,7 +1,7 @@
 //! Readiness says what is so, and never waits for a slow look.
 
 use super::{FakeEngines, operate};
-use crate::support::{TestAdapter, eventually};
+use crate::support::{TestAdapter, eventually, program};
 use assay_fixtures::fake_engine::{Action, Script};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -47,6 +47,40 @@ fn each_thing_that_is_missing_has_its_reason() {
         .iter()
         .fold(engines.setup(), |setup, (name, value)| setup.with(name, value));
     setup.start().wait_ready();
+}
+
+#[test]
+fn check_says_the_same_at_a_shell() {
+    let engines = FakeEngines::new();
+    let scratch = engines.path("scratch");
+    let check = |setting: &str, value: &str| {
+        let setup = engines
+            .setup()
+            .with("work_directory", scratch.to_str().unwrap())
+            .with("service_credential", "s")
+            .with(setting, value);
+        let output = program().arg("check").args(setup.arguments()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    for (setting, value, words) in [
+        (
+            "expected_syft_version",
+            "1.57.0",
+            "syft has version 1.57.1, 1.57.0 is expected",
+        ),
+        (
+            "expected_grype_version",
+            "1",
+            "grype has version 0.121.3, 1 is expected",
+        ),
+        ("min_free_scratch_bytes", "4096PiB", "bytes free"),
+    ] {
+        let (code, text) = check(setting, value);
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+    let (code, text) = check("expected_syft_version", "1.57.1");
+    assert_eq!(code, Some(0), "{text}");
 }
 
 /// Puts a copy in the place of the cataloguer, which was one file with those of all other tests.

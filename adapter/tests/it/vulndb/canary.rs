@@ -48,6 +48,11 @@ fn findings_that_come_and_go_are_bounded_and_an_operator_may_insist() {
         .with("db_canary_directory", golden.to_str().unwrap())
         .with("db_canary_max_swing_percent", "0");
     site.import(30);
+    let absent = site.path("absent");
+    let absent = format!("db_canary_directory={}", absent.display());
+    let current = site.make(30);
+    let current = current.to_str().unwrap();
+    site.expect(64, &["update-database", "--import", current, "--set", &absent]);
     let file = site.make(20);
     // One finding of four is lost.
     change(

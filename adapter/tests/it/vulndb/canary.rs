@@ -48,11 +48,6 @@ fn findings_that_come_and_go_are_bounded_and_an_operator_may_insist() {
         .with("db_canary_directory", golden.to_str().unwrap())
         .with("db_canary_max_swing_percent", "0");
     site.import(30);
-    let absent = site.path("absent");
-    let absent = format!("db_canary_directory={}", absent.display());
-    let current = site.make(30);
-    let current = current.to_str().unwrap();
-    site.expect(64, &["update-database", "--import", current, "--set", &absent]);
     let file = site.make(20);
     // One finding of four is lost.
     change(
@@ -76,6 +71,17 @@ fn findings_that_come_and_go_are_bounded_and_an_operator_may_insist() {
     let output = import(&["--set", "db_canary_max_swing=0", "--force"]);
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
     assert_eq!(site.current(), built(20));
+}
+
+#[test]
+fn a_golden_set_that_cannot_be_read_is_a_mistake_in_the_settings() {
+    let site = Site::new();
+    let absent = site.text("absent");
+    let site = site.with("db_canary_directory", &absent);
+    let file = site.make(30);
+    site.expect(64, &["update-database", "--import", file.to_str().unwrap()]);
+    assert_eq!(site.pointer(), "");
+    site.assert_no_staging();
 }
 
 #[test]

@@ -6,7 +6,7 @@ use assay_adapter::engine::syft::{CatalogJob, Source};
 use assay_adapter::engine::{Engines, EnginesConfig, MinimumRate};
 use assay_adapter::run::RunContext;
 use assay_adapter::telemetry::Metrics;
-use assay_adapter::vulndb::canary::Bounds;
+use assay_adapter::vulndb::canary::{Bounds, Set};
 use assay_adapter::vulndb::source;
 use assay_adapter::vulndb::trial::Canary;
 use assay_adapter::vulndb::{Outcome, Request, Store, UpdatePlan, update};
@@ -204,7 +204,7 @@ async fn an_import_is_validated_and_published_and_a_failed_update_changes_nothin
             window: Duration::from_secs(1),
         },
         canary: Canary {
-            golden: Vec::new(),
+            set: Set::Nothing,
             bounds: Bounds {
                 findings: 0,
                 percent: 0,

@@ -2,11 +2,10 @@
 
 use super::{EXIT_USAGE, start, stop_on_signal};
 use crate::app::App;
-use crate::config::{CanarySet, Config};
+use crate::config::Config;
 use crate::problem::error_chain;
 use crate::run::{Deadline, RunContext};
 use crate::telemetry::{self, OutcomeLabels};
-use crate::vulndb::canary::{self, Golden, GoldenError};
 use crate::vulndb::trial::Canary;
 use crate::vulndb::{DatabaseError, Outcome, Request, UpdateError, UpdatePlan, update};
 use clap::Args;
@@ -121,14 +120,6 @@ pub(super) async fn repeat(app: &App, pause: Duration, stop: &CancellationToken)
 
 async fn once(app: &App, request: Request, stop: &CancellationToken) -> ExitCode {
     let settings = &app.config.database;
-    let golden = match golden(&settings.canary) {
-        Ok(golden) => golden,
-        Err(error) => {
-            tracing::error!(cause = error_chain(&error), "db_canary_directory cannot be used");
-            count(app, "failed");
-            return ExitCode::from(EXIT_USAGE);
-        }
-    };
     let plan = UpdatePlan {
         request,
         interval: if settings.update_only {
@@ -139,7 +130,7 @@ async fn once(app: &App, request: Request, stop: &CancellationToken) -> ExitCode
         lock_timeout: settings.lock_timeout,
         rate: settings.minimum_rate,
         canary: Canary {
-            golden,
+            set: settings.canary.clone(),
             bounds: settings.canary_bounds,
             scratch: app.config.engine.work_directory.clone(),
         },
@@ -161,17 +152,10 @@ async fn once(app: &App, request: Request, stop: &CancellationToken) -> ExitCode
             ("failed", error.reason(), exit_code(error))
         }
     };
-    count(app, label);
+    let labels = OutcomeLabels { outcome: label };
+    app.metrics.database_updates.get_or_create(&labels).inc();
     tracing::info!(outcome = label, detail = word, "database update ended");
     ExitCode::from(code)
-}
-
-fn golden(set: &CanarySet) -> Result<Vec<Golden>, GoldenError> {
-    match set {
-        CanarySet::Nothing => Ok(Vec::new()),
-        CanarySet::BuiltIn => Ok(canary::built_in()),
-        CanarySet::Directory(directory) => canary::read(directory),
-    }
 }
 
 fn tell(outcome: &Outcome) {
@@ -193,15 +177,9 @@ fn tell(outcome: &Outcome) {
     }
 }
 
-fn count(app: &App, outcome: &'static str) {
-    app.metrics
-        .database_updates
-        .get_or_create(&OutcomeLabels { outcome })
-        .inc();
-}
-
 const fn exit_code(error: &UpdateError) -> u8 {
     match error {
+        UpdateError::Golden(_) => EXIT_USAGE,
         UpdateError::Rejected(_) => EXIT_REFUSED,
         UpdateError::Store(DatabaseError::Unsuitable(_)) => EXIT_UNSUITABLE,
         _ => 1,
@@ -210,11 +188,12 @@ const fn exit_code(error: &UpdateError) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{EXIT_REFUSED, EXIT_UNSUITABLE, UpdateArgs, exit_code, repeat};
+    use super::{EXIT_REFUSED, EXIT_UNSUITABLE, EXIT_USAGE, UpdateArgs, exit_code, repeat};
     use crate::app::App;
     use crate::config::{Config, Layer, resolve};
     use crate::scanner::Surroundings;
     use crate::telemetry::OutcomeLabels;
+    use crate::vulndb::canary::GoldenError;
     use crate::vulndb::lock::Unsuitable;
     use crate::vulndb::{DatabaseError, Rejection, UpdateError};
     use std::time::Duration;
@@ -228,6 +207,7 @@ mod tests {
             (DatabaseError::from(Unsuitable::NoLocks).into(), EXIT_UNSUITABLE),
             (DatabaseError::Unavailable.into(), 1),
             (UpdateError::NoSource, 1),
+            (GoldenError::Empty.into(), EXIT_USAGE),
         ] {
             assert_eq!(exit_code(&error), want, "{error}");
         }

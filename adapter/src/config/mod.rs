@@ -13,7 +13,7 @@ use crate::engine::cage::Mode;
 use crate::oci::address::AddressPolicy;
 use crate::oci::endpoint::EndpointPolicy;
 use crate::telemetry;
-use crate::vulndb::canary::Bounds;
+use crate::vulndb::canary::{self, Bounds};
 use crate::vulndb::source::{self, Source};
 use assay_schemas::Ceiling;
 use secrecy::SecretString;
@@ -135,20 +135,9 @@ pub struct DatabaseConfig {
     /// The slowest download that is waited for.
     pub minimum_rate: MinimumRate,
     /// What a new database is tried on.
-    pub canary: CanarySet,
+    pub canary: canary::Set,
     /// How far its findings may be from those of the current one.
     pub canary_bounds: Bounds,
-}
-
-/// What a new database is tried on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CanarySet {
-    /// Nothing.
-    Nothing,
-    /// The set of this program.
-    BuiltIn,
-    /// The files of this directory.
-    Directory(PathBuf),
 }
 
 /// Registries.
@@ -321,9 +310,9 @@ fn database(values: &Resolved, max_age: Duration) -> Result<DatabaseConfig, Vec<
             window: duration(values.number("db_update_stall_window")),
         },
         canary: match values.text("db_canary_directory") {
-            "" => CanarySet::BuiltIn,
-            "none" => CanarySet::Nothing,
-            directory => CanarySet::Directory(directory.into()),
+            "" => canary::Set::BuiltIn,
+            "none" => canary::Set::Nothing,
+            directory => canary::Set::Directory(directory.into()),
         },
         canary_bounds: Bounds {
             findings: count("db_canary_max_swing"),

@@ -52,6 +52,8 @@ pub async fn find(
         .engines
         .match_sbom(sbom, &generation.path, workspace.path(), run)
         .await?;
+    // The engine and all that it has started are gone.
+    drop(generation);
     app.metrics.stage("engine", matched.elapsed);
 
     let started = Instant::now();

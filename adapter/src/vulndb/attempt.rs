@@ -1,6 +1,6 @@
 //! One source tried: from asking it to a published generation.
 
-use super::canary::Trial;
+use super::canary::{GoldenError, Trial};
 use super::publish::FileFacts;
 use super::record::{Hold, Published};
 use super::source::{self, LocalError, Source};
@@ -26,6 +26,9 @@ pub enum UpdateError {
     /// The source of this host.
     #[error(transparent)]
     Local(#[from] LocalError),
+    /// The golden set.
+    #[error(transparent)]
+    Golden(#[from] GoldenError),
     /// The database is not to be worked with.
     #[error("the new vulnerability database was refused: {0}")]
     Rejected(Box<Rejection>),
@@ -77,7 +80,7 @@ impl UpdateError {
                 EngineError::Failed { .. } => Code::DatabaseUpdateIo,
                 other => other.code(),
             },
-            Self::Local(_) | Self::Rejected(_) | Self::NoSource => Code::DatabaseUpdateIo,
+            Self::Local(_) | Self::Golden(_) | Self::Rejected(_) | Self::NoSource => Code::DatabaseUpdateIo,
         }
     }
 
@@ -90,6 +93,7 @@ impl UpdateError {
             Self::Engine(EngineError::Stopped(_)) => "stopped",
             Self::Engine(_) => "engine",
             Self::Local(_) => "local_source",
+            Self::Golden(_) => "canary_directory",
             Self::Rejected(rejection) => match **rejection {
                 Rejection::Older { .. } => "older",
                 Rejection::Unusable(_) => "unusable",
@@ -147,6 +151,7 @@ pub(super) async fn newer(session: &Session<'_>, source: &Source) -> Result<Outc
         run,
         lock,
         current,
+        ..
     } = session;
     let staging = match source {
         Source::Local(path) => {
@@ -253,6 +258,7 @@ async fn finish(
         .canary
         .run(
             session.engines,
+            &session.golden,
             staging.path(),
             comparable.map(|(pin, _)| pin.path.as_path()),
             session.run,

@@ -80,6 +80,31 @@ pub enum GoldenError {
     Strangers,
 }
 
+/// What databases are tried on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Set {
+    /// Nothing.
+    Nothing,
+    /// [`built_in`].
+    BuiltIn,
+    /// The files of this directory; see [`read`].
+    Directory(PathBuf),
+}
+
+impl Set {
+    /// Its SBOMs.
+    ///
+    /// # Errors
+    /// [`GoldenError`].
+    pub fn load(&self) -> Result<Vec<Golden>, GoldenError> {
+        match self {
+            Self::Nothing => Ok(Vec::new()),
+            Self::BuiltIn => Ok(built_in()),
+            Self::Directory(directory) => read(directory),
+        }
+    }
+}
+
 /// The set that this program brings along: what every database of the last years must know.
 pub fn built_in() -> Vec<Golden> {
     const SBOM: &str = r#"{"bomFormat":"CycloneDX","specVersion":"1.6","version":1,"components":[{"type":"library","bom-ref":"log4j-core","group":"org.apache.logging.log4j","name":"log4j-core","version":"2.14.1","purl":"pkg:maven/org.apache.logging.log4j/log4j-core@2.14.1"}]}"#;

@@ -17,6 +17,8 @@ pub enum Step<'a> {
     MakePrivate(&'a Path),
     /// Lets other users read a directory.
     OpenUp(&'a Path),
+    /// Lets all users read a file and nobody write it.
+    Seal(&'a Path),
     /// Makes an empty file that must not exist.
     Create(&'a Path),
     /// Adds bytes to a file.
@@ -51,6 +53,7 @@ impl Disk for Host {
             Step::MakePrivate(path) => fs::DirBuilder::new().mode(0o700).create(path),
             // Readers may run as another user.
             Step::OpenUp(path) => fs::set_permissions(path, fs::Permissions::from_mode(0o755)),
+            Step::Seal(path) => fs::set_permissions(path, fs::Permissions::from_mode(0o444)),
             Step::Create(path) => File::options()
                 .write(true)
                 .create_new(true)

@@ -36,7 +36,7 @@ impl Store {
         let failed = || DatabaseError::io("published");
         let disk = self.disk.as_ref();
         let facts = FileFacts::of(&Layout::database(staging.path())).map_err(failed())?;
-        open_up(disk, staging.path()).map_err(failed())?;
+        seal(disk, staging.path()).map_err(failed())?;
         sync_tree(disk, staging.path()).map_err(failed())?;
         let name = GenerationName::new(now, Uuid::new_v4());
         let generation = Generation {
@@ -153,12 +153,16 @@ impl Store {
     }
 }
 
-/// Lets other users into the directory and those below it; the engine makes its own for itself alone.
-fn open_up(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+/// Lets other users into the directory and those below it, which the engine makes for itself alone, and nobody write
+/// a file: a newer engine would rewrite a database that an older one has imported, in the middle of a match.
+fn seal(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(disk, &entry.path())?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            seal(disk, &entry.path())?;
+        } else if kind.is_file() {
+            disk.perform(Step::Seal(&entry.path()))?;
         }
     }
     disk.perform(Step::OpenUp(directory))

@@ -1,6 +1,6 @@
 //! Runs the canary: the matcher on each SBOM of the golden set, with the staged database and with the current one.
 
-use super::canary::{Bounds, Findings, Golden, Trial};
+use super::canary::{Bounds, Findings, Golden, Set, Trial};
 use crate::engine::{EngineError, Engines};
 use crate::run::RunContext;
 use crate::workspace::Workspace;
@@ -13,8 +13,8 @@ const SBOM: &str = "sbom.cdx.json";
 /// A golden set and what is asked of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Canary {
-    /// The SBOMs; none turns the canary off.
-    pub golden: Vec<Golden>,
+    /// The SBOMs.
+    pub set: Set,
     /// How far findings may move.
     pub bounds: Bounds,
     /// Where runs get a private directory each.
@@ -22,19 +22,20 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// Tries the staged database beside the current one. A current one that the matcher cannot use is no measure.
+    /// Tries the staged database on the set that was loaded, beside the current one. A current one that the matcher cannot use is no measure.
     ///
     /// # Errors
     /// When the matcher fails on the staged database, or its report is none.
     pub async fn run(
         &self,
         engines: &Engines,
+        golden: &[Golden],
         staged: &Path,
         current: Option<&Path>,
         run: &RunContext,
     ) -> Result<Vec<Trial>, EngineError> {
         let mut trials = Vec::new();
-        for golden in &self.golden {
+        for golden in golden {
             let new = self.find(engines, golden, staged, run).await?;
             let old = match current {
                 Some(current) => self.find(engines, golden, current, run).await.ok(),

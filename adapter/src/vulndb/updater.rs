@@ -1,5 +1,6 @@
 //! One update: lock, stage, fill, validate, try, publish, clean up.
 
+use super::canary::Golden;
 use super::record::{BackOff, Hold};
 use super::retire::is_due;
 use super::source::Source;
@@ -91,6 +92,7 @@ pub(super) struct Session<'a> {
     pub(super) plan: &'a UpdatePlan,
     pub(super) run: &'a RunContext,
     pub(super) lock: WriteLock,
+    pub(super) golden: Vec<Golden>,
     /// The current generation, and what the engine says of it if it can use it.
     pub(super) current: Option<(Pin, Option<DatabaseProvenance>)>,
 }
@@ -126,6 +128,8 @@ pub async fn update(
             return Ok(Outcome::BackingOff(pause));
         }
     }
+    // Before anything is fetched for it.
+    let golden = plan.canary.set.load()?;
     store.probe(&lock)?;
     // What a crash has left may be what the next database needs room for.
     store.sweep(&lock);
@@ -144,6 +148,7 @@ pub async fn update(
         plan,
         run,
         lock,
+        golden,
         current,
     };
     match &plan.request {

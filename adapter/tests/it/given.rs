@@ -82,6 +82,7 @@ fn copy_tree(from: &Path, to: &Path) {
 pub(crate) fn damage(database: &Path) {
     for generation in std::fs::read_dir(database.join("generations")).unwrap() {
         let path = generation.unwrap().path().join("6/vulnerability.db");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let mut file = std::fs::File::options().write(true).open(path).unwrap();
         let metadata = file.metadata().unwrap();
         file.write_all(&vec![b'x'; usize::try_from(metadata.len()).unwrap()])

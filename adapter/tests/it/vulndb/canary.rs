@@ -74,6 +74,17 @@ fn findings_that_come_and_go_are_bounded_and_an_operator_may_insist() {
 }
 
 #[test]
+fn a_golden_set_that_cannot_be_read_is_a_mistake_in_the_settings() {
+    let site = Site::new();
+    let absent = site.text("absent");
+    let site = site.with("db_canary_directory", &absent);
+    let file = site.make(30);
+    site.expect(64, &["update-database", "--import", file.to_str().unwrap()]);
+    assert_eq!(site.pointer(), "");
+    site.assert_no_staging();
+}
+
+#[test]
 fn an_older_database_is_refused_unless_an_operator_insists() {
     let site = Site::new();
     site.import(20);

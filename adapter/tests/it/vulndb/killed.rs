@@ -5,7 +5,7 @@ use assay_adapter::vulndb::publish::FileFacts;
 use assay_adapter::vulndb::record::Published;
 use assay_adapter::vulndb::{Layout, Store};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SEED: u64 = 0x06_0005;
 const ROUNDS: u64 = 30;
@@ -14,7 +14,9 @@ const ROUNDS: u64 = 30;
 fn an_updater_that_is_killed_leaves_a_whole_database() {
     let site = Site::new();
     let files = [site.make(30), site.make(29)];
+    let started = Instant::now();
     site.expect(0, &["update-database", "--import", files[0].to_str().unwrap()]);
+    let whole = started.elapsed();
     let store = Store::new(site.database());
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut cut_short = 0;
@@ -25,7 +27,7 @@ fn an_updater_that_is_killed_leaves_a_whole_database() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(random.u64(0..1200)));
+        std::thread::sleep(whole.mul_f64(random.f64()));
         child.kill().unwrap();
         cut_short += u32::from(child.wait().unwrap().code().is_none());
 

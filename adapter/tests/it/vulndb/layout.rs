@@ -1,6 +1,6 @@
 //! Volumes are exchanged with other programs by the layout alone.
 
-use super::{SBOM, Site, built};
+use super::{SBOM, Site, built, writable};
 use std::path::Path;
 
 /// A volume as another updater makes it: pointer and generation, nothing of ours.
@@ -64,6 +64,29 @@ fn a_read_only_mount_is_enough_to_read() {
     assert!(!adapter.log().contains("cannot be locked"), "{}", adapter.log());
 }
 
+/// An engine that is newer than the one that imported a database would rewrite it when it opens it.
+#[test]
+fn a_newer_engine_does_not_write_into_what_is_published() {
+    let site = Site::new();
+    let name = foreign(&site, 30);
+    let directory = site.database().join("generations").join(name).join("6");
+    let (database, import) = (directory.join("vulnerability.db"), directory.join("import.json"));
+    let text = std::fs::read_to_string(&import).unwrap();
+    let older = text.replace("v6.1.10", "v6.1.2");
+    assert_ne!(text, older);
+    for path in [&database, &import] {
+        writable(path);
+    }
+    std::fs::write(&import, &older).unwrap();
+    let before = std::fs::read(&database).unwrap();
+    let adapter = site.setup.clone().with("sandbox", "required").start();
+    adapter.wait_ready();
+    let reply = adapter.match_sbom(SBOM.as_bytes(), &[]);
+    assert_eq!(reply.status, 200, "{}", reply.json());
+    assert_eq!(std::fs::read(&database).unwrap(), before);
+    assert_eq!(std::fs::read_to_string(&import).unwrap(), older);
+}
+
 /// Reads a volume by the written rules and nothing else.
 fn by_the_rules(database: &Path) -> String {
     let pointer = std::fs::read_to_string(database.join(".kkrepo-db-current")).unwrap();
@@ -106,6 +129,13 @@ fn our_volume_is_read_by_the_rules() {
         for path in [directory.clone(), directory.join("6")] {
             let mode = std::fs::metadata(path).unwrap().permissions().mode();
             assert_eq!(mode & 0o555, 0o555);
+        }
+        for file in ["vulnerability.db", "import.json"] {
+            let mode = std::fs::metadata(directory.join("6").join(file))
+                .unwrap()
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o444);
         }
     }
     site.expect(0, &["database", "rollback"]);

@@ -1,6 +1,6 @@
 //! What an operator does with generations.
 
-use super::{Site, built, change, ending, shown};
+use super::{Site, built, change, ending, shown, writable};
 use crate::support::{executable, parse_reply};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -136,6 +136,7 @@ fn what_is_missing_or_damaged_does_not_become_current() {
         .join("6/vulnerability.db");
     let mut bytes = std::fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
+    writable(&path);
     std::fs::write(&path, bytes).unwrap();
     site.expect(65, &["database", "verify", old]);
     site.expect(65, &["database", "rollback", old]);
@@ -166,6 +167,7 @@ fn what_is_not_what_was_published_is_seen_even_when_the_engine_is_content() {
         site.database().join("generations").join(name).join("6")
     };
     for name in ["vulnerability.db", "import.json"] {
+        writable(&directory(&site).join(name));
         std::fs::copy(directory(&other).join(name), directory(&site).join(name)).unwrap();
     }
     let output = site.run(&["database", "verify"]);

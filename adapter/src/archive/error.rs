@@ -208,9 +208,14 @@ impl GateError {
         }
     }
 
-    /// Whether it is about what an archive holds, not about a budget or the host.
+    /// Whether it is about what an archive holds, not about a budget of the run or the host. What a single entry of a ZIP
+    /// declares to become is a claim, and nobody has paid for it yet.
     pub(super) const fn is_about_content(&self) -> bool {
         match self {
+            Self::Budget {
+                overrun: Overrun::EntryRatio { .. },
+                ..
+            } => true,
             Self::Budget { .. } | Self::Stopped(_) | Self::Scratch(_) | Self::Input(_) | Self::Sink(_) => {
                 false
             }

@@ -1,12 +1,12 @@
 //! What operators see: metrics that their tools accept, and traces that continue those of callers.
 
 use crate::fake::FakeEngines;
-use crate::support::{Setup, eventually, parse_reply};
+use crate::support::eventually;
 use nix::sys::signal::Signal;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -50,7 +50,7 @@ impl Collector {
 }
 
 /// The body of the next request on a connection.
-fn read_request(reader: &mut impl std::io::BufRead) -> Option<Vec<u8>> {
+fn read_request(reader: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut length = 0;
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
@@ -146,7 +146,7 @@ fn exposition() -> String {
     let adapter = engines.start();
     adapter.wait_ready();
     assert_eq!(adapter.catalog("", b"any bytes at all", &[]).status, 200);
-    String::from_utf8(adapter.get("/actuator/prometheus").body).unwrap()
+    String::from_utf8(adapter.get("/actuator/prometheus").bytes).unwrap()
 }
 
 #[test]

@@ -212,13 +212,8 @@ impl GateError {
     /// declares to become is a claim, and nobody has paid for it yet.
     pub(super) const fn is_about_content(&self) -> bool {
         match self {
-            Self::Budget {
-                overrun: Overrun::EntryRatio { .. },
-                ..
-            } => true,
-            Self::Budget { .. } | Self::Stopped(_) | Self::Scratch(_) | Self::Input(_) | Self::Sink(_) => {
-                false
-            }
+            Self::Budget { overrun, .. } => matches!(overrun, Overrun::EntryRatio { .. }),
+            Self::Stopped(_) | Self::Scratch(_) | Self::Input(_) | Self::Sink(_) => false,
             Self::Path { .. }
             | Self::LinkTarget { .. }
             | Self::Link { .. }

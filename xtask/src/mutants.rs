@@ -26,19 +26,22 @@ const PURE: [&str; 10] = [
 ];
 
 /// What the gate is built with, in the versions of the workspace.
-const DEPENDENCIES: [&str; 13] = [
+const DEPENDENCIES: [&str; 16] = [
+    "ar",
     "bzip2",
     "flate2",
     "hex",
     "proptest",
     "rpm",
     "sha2",
+    "tar",
     "tempfile",
     "thiserror",
     "tokio",
     "tokio-util",
     "unicode-normalization",
     "xz2",
+    "zip",
     "zstd",
 ];
 
@@ -52,20 +55,22 @@ pub(crate) fn run(workspace: &Workspace, files: &[String], rest: &[String]) -> R
     if !process::is_installed(version.args(["mutants", "--version"])) {
         return Err(Error::MutantsMissing);
     }
-    let folder = workspace.target().join("mutants/gate");
+    let home = workspace.target().join("mutants");
+    let folder = home.join("gate");
     make_crate(workspace, &folder)?;
     let mut command = process::cargo(workspace);
-    command.args(["mutants", "--timeout", TIMEOUT_SECONDS, "--dir"]);
-    command
-        .arg(&folder)
-        .arg("--output")
-        .arg(workspace.target().join("mutants"));
+    command.args(["mutants", "--in-place", "--timeout", TIMEOUT_SECONDS, "--dir"]);
+    command.arg(&folder).arg("--output").arg(&home);
     let pure = PURE.map(str::to_owned);
     for file in if files.is_empty() { &pure } else { files } {
         command.args(["--file", &format!("src/archive/{file}.rs")]);
     }
-    // Properties that fail at all fail soon.
-    command.args(rest).env("PROPTEST_CASES", "16");
+    command.args(rest).args(["--", "--lib"]);
+    // What was built stays for the next run; properties that fail at all fail soon.
+    command
+        .env("CARGO_TARGET_DIR", home.join("target"))
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
+        .env("PROPTEST_CASES", "16");
     process::run(&mut command)
 }
 
@@ -89,11 +94,11 @@ fn make_crate(workspace: &Workspace, folder: &Path) -> Result<(), Error> {
         .unwrap_or_default();
     let mut text = format!(
         "[package]\nname = \"gate\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n\
-         [dependencies]\nassay-schemas = {{ path = {:?} }}\n",
-        root.join("schemas")
+         [dependencies]\nassay-schemas = {{ path = \"{}\" }}\n",
+        root.join("schemas").display()
     );
     for name in DEPENDENCIES {
-        text.push_str(&format!("{name}.workspace = true\n"));
+        text.extend([name, ".workspace = true\n"]);
     }
     write("Cargo.toml", format!("{text}\n{tables}"))?;
     write("Cargo.lock", read(&root.join("Cargo.lock"))?)?;

@@ -1,6 +1,6 @@
 //! The gate, and what must be true of its verdict whatever the bytes are.
 
-use super::heap::{MAX_DURATION, bounded};
+use super::heap::bounded;
 use assay_adapter::archive::{
     Entry, EntryKind, EntrySink, Gate, GateError, GateLimits, Growth, Input, Inspection, Interest, Profile,
     inspect,
@@ -14,6 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Small, so that every limit is met often.
 const LIMITS: GateLimits = GateLimits {
@@ -22,6 +23,8 @@ const LIMITS: GateLimits = GateLimits {
     max_single_file_bytes: 128 << 10,
     max_nested_depth: 3,
 };
+/// Far away: what an execution may cost is measured by other means.
+const DEADLINE: Duration = Duration::from_hours(1);
 /// Most bytes that an input may expand to by the ratio alone, as the contract has it.
 const RATIO: u64 = 1000;
 const RATIO_FLOOR_BYTES: u64 = 1 << 20;
@@ -95,7 +98,7 @@ impl Stage {
         sink: &mut dyn EntrySink,
     ) -> Result<Inspection, GateError> {
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let run = RunContext::with_timeout(MAX_DURATION);
+        let run = RunContext::with_timeout(DEADLINE);
         inspect(&self.file, size, self.folder.path(), &LIMITS, profile, &run, sink)
     }
 
@@ -115,7 +118,7 @@ impl Stage {
             written: Cell::new(0),
         };
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let run = RunContext::with_timeout(MAX_DURATION);
+        let run = RunContext::with_timeout(DEADLINE);
         let gate = Gate::new(LIMITS, size, self.folder.path(), profile, &run);
         gate.inspect(Input::growing(&self.file, size, &growth), sink)
     }

@@ -33,7 +33,7 @@ fn old(real_size: u64, map: &[u8], blocks: &[Vec<u8>], data: &[u8]) -> Vec<u8> {
 
 /// A file with pax records of these keys and values.
 fn pax(records: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
-    let records: String = records
+    let records: Vec<String> = records
         .iter()
         .map(|(key, value)| {
             let rest = key.len() + value.len() + 3;
@@ -44,6 +44,7 @@ fn pax(records: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
             format!("{} {key}={value}\n", length.unwrap())
         })
         .collect();
+    let records = records.concat();
     [
         tar_record(b"x", b'x', b"", records.len() as u64, records.as_bytes()),
         tar_record(b"s.txt", b'0', b"", data.len() as u64, data),
@@ -81,7 +82,7 @@ fn old_maps_go_on_in_blocks() {
     let four: Vec<u8> = (0..4).flat_map(|at| range(2 * at, 1)).collect();
     let fifth = range(8, 1);
     assert_eq!(
-        content(&old(9, &four, &[fifth.clone()], b"abcde")),
+        content(&old(9, &four, std::slice::from_ref(&fifth), b"abcde")),
         b"a\0b\0c\0d\0e"
     );
     let many: Vec<u8> = (4..25).flat_map(|at| range(2 * at, 0)).collect();

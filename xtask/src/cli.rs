@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::process;
 use crate::suites::Name;
 use crate::workspace::{Profile, Workspace};
-use crate::{adapter, bench, corpus, database, demo, engines, fuzz, lint, services, testing};
+use crate::{adapter, bench, corpus, database, demo, engines, fuzz, lint, mutants, services, testing};
 
 /// Developer commands of this repository.
 #[derive(Debug, Parser)]
@@ -82,7 +82,7 @@ enum Verb {
         #[arg(last = true)]
         rest: Vec<String>,
     },
-    /// Fuzz the parsers of untrusted bytes; needs a nightly toolchain and cargo-fuzz.
+    /// Fuzz the parsers of untrusted bytes; needs a nightly toolchain.
     Fuzz {
         /// One of `adapter/fuzz/fuzz_targets`; all of them, one after the other, when none is named.
         target: Option<String>,
@@ -92,6 +92,14 @@ enum Verb {
         /// Seed of the fuzzer's randomness.
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u32,
+    },
+    /// Mutate the pure core of the gate and see whether its tests notice; needs cargo-mutants.
+    Mutants {
+        /// Files of `adapter/src/archive`, without `.rs`; the whole pure core when none is named.
+        files: Vec<String>,
+        /// Handed on to `cargo mutants`, after `--`.
+        #[arg(last = true)]
+        rest: Vec<String>,
     },
 }
 
@@ -153,6 +161,7 @@ impl Cli {
                 executions,
                 seed,
             } => fuzz::run(&workspace, target.as_deref(), executions, seed),
+            Verb::Mutants { files, rest } => mutants::run(&workspace, &files, &rest),
         }
     }
 }
@@ -209,6 +218,7 @@ mod tests {
             "x corpus http://127.0.0.1:1",
             "x schemas --check",
             "x fuzz tar --executions 1000",
+            "x mutants path links -- --list",
             "x lint",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");

@@ -84,9 +84,12 @@ pub(crate) enum Error {
     /// The handed corpus is not where it was looked for.
     #[error("no corpus runner in {}; give its folder with --corpus DIR", .0.display())]
     CorpusMissing(PathBuf),
-    /// The fuzzer comes from the registry, and its compiler from the nightly channel.
-    #[error("cargo-fuzz is not installed: `rustup toolchain install nightly` and `cargo install cargo-fuzz`")]
-    FuzzMissing,
+    /// Counting branches, which steers the fuzzer, is not in a stable compiler.
+    #[error("no nightly toolchain is installed: `rustup toolchain install nightly`")]
+    NightlyMissing,
+    /// Mutation tests are made by a program of their own.
+    #[error("cargo-mutants is not installed: `cargo install cargo-mutants`")]
+    MutantsMissing,
     /// A credential is needed to talk to a running adapter.
     #[error("set {0} to the credential of the running adapter")]
     CredentialMissing(&'static str),

@@ -12,6 +12,7 @@ mod fuzz;
 mod go_program;
 mod http;
 mod lint;
+mod mutants;
 mod needs;
 mod process;
 mod reader;

@@ -75,19 +75,26 @@ pub(super) fn compress(codec: Codec, plain: &[u8]) -> Option<Vec<u8>> {
         }
         Codec::Xz => {
             let mut filters = xz::Filters::new();
-            filters.lzma2(&small_window()?);
+            filters.lzma2(&window(4 << 10)?);
             // Without a checksum of the content, single bytes of it can be changed.
             let stream = xz::Stream::new_stream_encoder(&filters, xz::Check::None).ok()?;
             through(stream, plain)
         }
-        Codec::Lzma => through(xz::Stream::new_lzma_encoder(&small_window()?).ok()?, plain),
-        Codec::Zstd => zstd::stream::encode_all(plain, 1).ok(),
+        Codec::Lzma => through(xz::Stream::new_lzma_encoder(&window(64 << 10)?).ok()?, plain),
+        Codec::Zstd => {
+            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).ok()?;
+            encoder.window_log(10).ok()?;
+            encoder.write_all(plain).ok()?;
+            encoder.finish().ok()
+        }
     }
 }
 
-fn small_window() -> Option<xz::LzmaOptions> {
+/// Small windows: whoever decompresses allocates them, and it is the time to do so that executions are made of. LZMA
+/// without a container is recognised by a size of no less than 64 KiB.
+fn window(bytes: u32) -> Option<xz::LzmaOptions> {
     let mut options = xz::LzmaOptions::new_preset(0).ok()?;
-    options.dict_size(1 << 16);
+    options.dict_size(bytes);
     Some(options)
 }
 

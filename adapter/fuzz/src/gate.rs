@@ -1,11 +1,11 @@
 //! The gate, and what must be true of its verdict whatever the bytes are.
 
-use super::heap::{MAX_DURATION, bounded};
+use super::heap::bounded;
 use assay_adapter::archive::{
     Entry, EntryKind, EntrySink, Gate, GateError, GateLimits, Growth, Input, Inspection, Interest, Profile,
     inspect,
 };
-use assay_adapter::recognition::{Collector, LayoutLimits, RootFacts};
+use assay_adapter::recognition::{Collector, LayoutLimits, RecognitionError, Recognized, RootFacts};
 use assay_adapter::run::RunContext;
 use assay_schemas::{ArtifactType, Code};
 use std::cell::Cell;
@@ -14,6 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Small, so that every limit is met often.
 const LIMITS: GateLimits = GateLimits {
@@ -22,6 +23,8 @@ const LIMITS: GateLimits = GateLimits {
     max_single_file_bytes: 128 << 10,
     max_nested_depth: 3,
 };
+/// Far away: what an execution may cost is measured by other means.
+const DEADLINE: Duration = Duration::from_hours(1);
 /// Most bytes that an input may expand to by the ratio alone, as the contract has it.
 const RATIO: u64 = 1000;
 const RATIO_FLOOR_BYTES: u64 = 1 << 20;
@@ -36,6 +39,8 @@ pub(super) enum Sink {
 }
 
 /// Runs the gate over `bytes` once; for some of the inputs again, to compare.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "see `Target::run`")]
 pub(super) fn check(bytes: &[u8], profile: Profile, sink: Sink) {
     STAGE.with(|stage| {
         let Some(stage) = stage else { return };
@@ -54,6 +59,8 @@ thread_local! {
 /// A file that every execution of a thread overwrites, and a place for temporary files, both in memory if possible.
 struct Stage {
     file: File,
+    /// Bytes that the file has.
+    length: Cell<u64>,
     folder: tempfile::TempDir,
 }
 
@@ -67,17 +74,21 @@ impl Stage {
         };
         Ok(Self {
             file: tempfile::tempfile_in(&root)?,
+            length: Cell::new(0),
             folder: tempfile::tempdir_in(root)?,
         })
     }
 
     fn load(&self, bytes: &[u8]) {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let loaded = self
-            .file
-            .set_len(length)
-            .and_then(|()| self.file.write_all_at(bytes, 0));
-        loaded.expect("memory for the input");
+        let before = self.length.replace(length);
+        let cut = if length < before {
+            self.file.set_len(length)
+        } else {
+            Ok(())
+        };
+        cut.and_then(|()| self.file.write_all_at(bytes, 0))
+            .expect("memory for the input");
     }
 
     fn inspect(
@@ -87,7 +98,7 @@ impl Stage {
         sink: &mut dyn EntrySink,
     ) -> Result<Inspection, GateError> {
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let run = RunContext::with_timeout(MAX_DURATION);
+        let run = RunContext::with_timeout(DEADLINE);
         inspect(&self.file, size, self.folder.path(), &LIMITS, profile, &run, sink)
     }
 
@@ -107,7 +118,7 @@ impl Stage {
             written: Cell::new(0),
         };
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        let run = RunContext::with_timeout(MAX_DURATION);
+        let run = RunContext::with_timeout(DEADLINE);
         let gate = Gate::new(LIMITS, size, self.folder.path(), profile, &run);
         gate.inspect(Input::growing(&self.file, size, &growth), sink)
     }
@@ -126,12 +137,14 @@ impl Stage {
             (verdict, listener.heard.finish())
         });
         judge(&verdict, bytes);
-        if sample % 16 < 2 {
+        // One bit has said what is wanted; the next four say what is compared.
+        let comparison = (sample >> 1) % 16;
+        if comparison == 0 {
             let mut listener = Listener::new(wants);
             let again = self.inspect(bytes, profile, &mut listener);
             assert_eq!(shown(&verdict), shown(&again), "two runs, two verdicts");
             assert_eq!(heard, listener.heard.finish(), "two runs, two lists of entries");
-        } else if sample % 16 < 4 {
+        } else if comparison == 1 {
             let other = if wants == Interest::Skip {
                 Interest::Content
             } else {
@@ -146,7 +159,7 @@ impl Stage {
             {
                 assert_eq!(Some(inspection), again.ok(), "the verdict depends on who listens");
             }
-        } else if sample % 16 < 6 {
+        } else if comparison == 2 {
             let step = usize::try_from(sample >> 8).unwrap_or(0) % 700 + 1;
             let mut listener = Listener::new(wants);
             let again = self.inspect_arriving(bytes, step, profile, &mut listener);
@@ -168,15 +181,16 @@ impl Stage {
         let layout = self.folder.path().join("layout");
         let recognised = bounded(|| self.recognise_once(bytes, &layout));
         if sample(bytes).is_multiple_of(16) {
+            let again = self.recognise_once(bytes, &layout);
             assert_eq!(
-                recognised,
-                self.recognise_once(bytes, &layout),
+                format!("{recognised:?}"),
+                format!("{again:?}"),
                 "two runs, two results"
             );
         }
     }
 
-    fn recognise_once(&self, bytes: &[u8], layout: &Path) -> String {
+    fn recognise_once(&self, bytes: &[u8], layout: &Path) -> Result<Conclusion, GateError> {
         const TYPES: [ArtifactType; 4] = [
             ArtifactType::Unknown,
             ArtifactType::Conda,
@@ -193,15 +207,12 @@ impl Stage {
         let mut collector = Collector::new(hint, layout, limits, None);
         let verdict = self.inspect(bytes, Profile::Package, &mut collector);
         judge(&verdict, bytes);
-        let shown = match verdict {
-            Err(error) => error.to_string(),
-            Ok(inspection) => self.conclude(&inspection, collector, bytes, layout),
-        };
+        let concluded = verdict.map(|inspection| self.conclude(&inspection, collector, bytes, layout));
         match std::fs::remove_dir_all(layout) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 panic!("the layout cannot be removed: {error}")
             }
-            _ => shown,
+            _ => concluded,
         }
     }
 
@@ -211,7 +222,7 @@ impl Stage {
         collector: Collector<'_>,
         bytes: &[u8],
         layout: &Path,
-    ) -> String {
+    ) -> Conclusion {
         // The artifact has no name here, as recognition may link or copy it.
         let path = PathBuf::from(format!(
             "/proc/self/fd/{}",
@@ -240,9 +251,12 @@ impl Stage {
             let links = escapes(layout);
             assert!(links.is_empty(), "the layout leads outside at {links:?}");
         }
-        format!("{recognised:?}")
+        recognised
     }
 }
+
+/// What recognition makes of an artifact that passes.
+type Conclusion = Result<Recognized, RecognitionError>;
 
 /// An upload of which the gate asks for more.
 #[derive(Debug)]

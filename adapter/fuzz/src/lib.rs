@@ -9,6 +9,7 @@ mod document;
 mod gate;
 mod heap;
 mod mutate;
+mod oci;
 mod repair;
 mod target;
 

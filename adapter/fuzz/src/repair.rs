@@ -164,10 +164,10 @@ fn zip_entry(bytes: &mut [u8], central: usize, name: usize) {
             (size, size, crc32(data))
         }
         8 => {
-            let mut plain = vec![0; 32 << 10];
+            let mut plain = Vec::with_capacity(32 << 10);
             let mut inflate = Decompress::new(false);
             if inflate
-                .decompress(data, &mut plain, FlushDecompress::Finish)
+                .decompress_vec(data, &mut plain, FlushDecompress::Finish)
                 .is_err()
             {
                 return;
@@ -203,7 +203,7 @@ fn zip_entry(bytes: &mut [u8], central: usize, name: usize) {
 /// Header checksum, CRC and size of each member.
 fn gzip(bytes: &mut [u8]) {
     let mut at = 0;
-    let mut plain = vec![0; 64 << 10];
+    let mut plain = Vec::with_capacity(64 << 10);
     for _ in 0..8 {
         let Some(&[0x1f, 0x8b, 8, flags]) = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) else {
             break;
@@ -227,7 +227,8 @@ fn gzip(bytes: &mut [u8]) {
         }
         let mut inflate = Decompress::new(false);
         let data = bytes.get(body..).unwrap_or_default();
-        let ended = inflate.decompress(data, &mut plain, FlushDecompress::Finish);
+        plain.clear();
+        let ended = inflate.decompress_vec(data, &mut plain, FlushDecompress::Finish);
         if !matches!(ended, Ok(flate2::Status::StreamEnd)) {
             return;
         }

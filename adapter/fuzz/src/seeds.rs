@@ -5,6 +5,7 @@ use assay_adapter::archive::sniff::{Format, sniff};
 use assay_fixtures::{artifact, hostile};
 use fastrand::Rng;
 use std::io::{Cursor, Read};
+use std::sync::LazyLock;
 
 /// Longest input of an archive target; the fuzzer is run with the same bound.
 const MAX_BYTES: usize = 8 << 10;
@@ -16,6 +17,7 @@ pub fn seeds(target: Target) -> Vec<(String, Vec<u8>)> {
         Target::Sbom => texts(SBOMS),
         Target::Report => texts(REPORTS),
         Target::Head => texts(HEADS),
+        Target::Oci => texts(OCI),
         _ => archives(target),
     };
     if target.reads_archives() {
@@ -28,17 +30,29 @@ pub fn seeds(target: Target) -> Vec<(String, Vec<u8>)> {
 }
 
 fn archives(target: Target) -> Vec<(String, Vec<u8>)> {
-    let samples = artifact::all()
-        .into_iter()
-        .map(|sample| (sample.id, sample.artifact_type, sample.bytes));
-    let hostile = hostile::all()
-        .into_iter()
-        .map(|hostile| (hostile.id, hostile.artifact_type, (hostile.make)()));
-    samples
-        .chain(hostile)
-        .filter(|(_, artifact_type, bytes)| wants(target, artifact_type, bytes))
-        .map(|(id, _, bytes)| (id.to_owned(), bytes))
+    let wanted = small_artifacts()
+        .iter()
+        .filter(|(_, artifact_type, bytes)| wants(target, artifact_type, bytes));
+    wanted
+        .map(|(id, _, bytes)| ((*id).to_owned(), bytes.clone()))
         .collect()
+}
+
+/// Name, type and bytes of what is small enough. Made once: most of the others are large on purpose.
+fn small_artifacts() -> &'static [(&'static str, &'static str, Vec<u8>)] {
+    static SMALL: LazyLock<Vec<(&'static str, &'static str, Vec<u8>)>> = LazyLock::new(|| {
+        let samples = artifact::all()
+            .into_iter()
+            .map(|sample| (sample.id, sample.artifact_type, sample.bytes));
+        let hostile = hostile::all()
+            .into_iter()
+            .map(|hostile| (hostile.id, hostile.artifact_type, (hostile.make)()));
+        samples
+            .chain(hostile)
+            .filter(|(_, _, bytes)| bytes.len() <= MAX_BYTES)
+            .collect()
+    });
+    &SMALL
 }
 
 fn wants(target: Target, artifact_type: &str, bytes: &[u8]) -> bool {
@@ -175,4 +189,15 @@ const HEADS: &[&str] = &[
     "GET /v1/capabilities;a=b//x%2f..%2F HTTP/1.1\r\nx-kkrepo-scanner-credential: s\r\n\r\n",
     "POST /v1/runs/0-a/cancel HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
     "GET /actuator/health/liveness?x=1 HTTP/1.0\r\n\r\n",
+];
+const OCI: &[&str] = &[
+    r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"sha256:0000000000000000000000000000000000000000000000000000000000000000","size":2},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:1111111111111111111111111111111111111111111111111111111111111111","size":3},{"mediaType":"application/vnd.docker.image.rootfs.foreign.diff.tar.gzip","digest":"sha256:2222222222222222222222222222222222222222222222222222222222222222","size":4,"urls":["https://example.org"]}],"annotations":{"a":"b"}}"#,
+    r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:3333333333333333333333333333333333333333333333333333333333333333","size":5,"platform":{"os":"linux","architecture":"arm","variant":"v7"}},{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"sha256:4444444444444444444444444444444444444444444444444444444444444444","size":6},{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:5555555555555555555555555555555555555555555555555555555555555555","size":7,"platform":{"os":"unknown","architecture":"unknown"},"annotations":{"vnd.docker.reference.type":"attestation-manifest"}}]}"#,
+    r#"{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.list.v2+json","manifests":[{"mediaType":"application/vnd.docker.distribution.manifest.v2+json","digest":"sha256:6666666666666666666666666666666666666666666666666666666666666666","size":8,"platform":{"os":"linux","architecture":"arm64"}}]}"#,
+    r#"{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.v2+json","config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"sha256:7777777777777777777777777777777777777777777777777777777777777777","size":2},"layers":[{"mediaType":"application/vnd.docker.image.rootfs.diff.tar.gzip","digest":"sha256:8888888888888888888888888888888888888888888888888888888888888888","size":3}]}"#,
+    r#"{"schemaVersion":2,"artifactType":"application/vnd.example","config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":"sha256:9999999999999999999999999999999999999999999999999999999999999999","size":2,"data":"e30="},"layers":[{"mediaType":"application/vnd.in-toto+json","digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":9}],"subject":{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb","size":5}}"#,
+    r#"{"schemaVersion":2,"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"sha256:cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc","size":2},"layers":[]}"#,
+    r#"{"mediaType":"application/vnd.oci.artifact.manifest.v1+json","schemaVersion":2,"blobs":[]}"#,
+    r#"{"architecture":"amd64","os":"linux","variant":"v3","config":{"Env":["A=b"]},"rootfs":{"type":"layers","diff_ids":["sha256:dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd","sha256:eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"]},"history":[{"created":"2026-01-01T00:00:00Z","empty_layer":true}]}"#,
+    r#"{"os":"windows","os.version":"10","architecture":"arm64","rootfs":{"type":"layers","diff_ids":null}}"#,
 ];

@@ -168,9 +168,10 @@ pub(super) struct FileWindow<'f> {
 impl<'f> FileWindow<'f> {
     /// All of an input.
     pub(super) fn new(input: Input<'f>) -> Self {
+        let buffer = usize::try_from(input.size()).map_or(BUFFER_BYTES, |size| size.min(BUFFER_BYTES));
         Self {
             input,
-            buffer: vec![0; BUFFER_BYTES],
+            buffer: vec![0; buffer],
             base: 0,
             filled: 0,
             position: 0,

@@ -11,6 +11,7 @@ use std::time::Duration;
 mod growing;
 mod hostile;
 mod legal;
+mod sparse;
 mod tar_headers;
 mod zip_ends;
 mod zip_records;

@@ -36,7 +36,9 @@ impl Platform {
 
     /// Whether it can be asked for: attestations and other companions of images carry `unknown/unknown`.
     pub fn is_recognisable(&self) -> bool {
-        self.os != "unknown" && self.architecture != "unknown" && Self::parse(&self.to_string()).is_some()
+        // A slash inside a piece would read as another platform.
+        let is_canonical = Self::parse(&self.to_string()).as_ref() == Some(self);
+        self.os != "unknown" && self.architecture != "unknown" && is_canonical
     }
 
     /// Whether an image of the platform `other` is what was asked for. A wanted variant has to be there; without one
@@ -151,6 +153,7 @@ mod tests {
         );
         assert!(!Platform::new("Linux", "amd64", None).unwrap().is_recognisable());
         assert!(platform("linux/amd64").is_recognisable());
+        assert!(!Platform::new("linux", "arm/v7", None).unwrap().is_recognisable());
         assert_eq!(Platform::new("linux", " ", None), None);
         assert_eq!(
             Platform::new("linux", "arm", Some("")),

@@ -81,6 +81,13 @@ fn compression_bombs() {
     let zeros = vec![0; 8 << 20];
     assert_eq!(refused(&gzip(&zeros)), Code::ArchiveExpansionRatio);
     assert_eq!(refused(&zip(&[("a", &zeros)])), Code::ArchiveExpansionRatio);
+    // Beside what does not shrink, one entry may not grow more than all of them together.
+    let noise: Vec<u8> = (0..100_000u32)
+        .map(|at| at.wrapping_mul(at).to_le_bytes()[2])
+        .collect();
+    let beside = zip(&[("a", &zeros), ("b", &noise)]);
+    assert!(beside.len() > 20_000, "{} bytes", beside.len());
+    assert_eq!(refused(&beside), Code::ArchiveExpansionRatio);
     let second = [gzip(&tar(&[("a", b"1")])), gzip(&zeros)].concat();
     assert_eq!(refused(&second), Code::ArchiveExpansionRatio);
     let large = GateLimits {
@@ -116,6 +123,15 @@ fn names_that_escape() {
 }
 
 #[test]
+fn a_refusal_says_where() {
+    let inner = tar_record(b"../x", b'0', b"", 0, b"");
+    let bytes = tar(&[("a", b""), ("d/in.tar", &inner)]);
+    let refused = run(&bytes, &LIMITS, Profile::Package, &mut Recorder::default());
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("d/in.tar!/../x"), "{message}");
+}
+
+#[test]
 fn links_that_escape() {
     let link = |name: &[u8], kind, target: &[u8]| tar_record(name, kind, target, 0, b"");
     assert_eq!(refused(&link(b"a", b'2', b"../x")), Code::ArchiveLinkEscape);
@@ -130,6 +146,10 @@ fn links_that_escape() {
     assert!(run(&hard, &LIMITS, Profile::Conda, &mut Recorder::default()).is_ok());
     let cpio_link = cpio(&[cpio_record("a", 0o120_777, b"../../x")]);
     assert_eq!(refused(&cpio_link), Code::ArchiveLinkEscape);
+    // What the files of a system package may do, an archive among these files may not.
+    let among_files = tar(&[("a.tar", &link(b"a", b'2', b"/etc"))]);
+    let deb = ar(&[("debian-binary", b"2.0\n"), ("data.tar.gz", &gzip(&among_files))]);
+    assert_eq!(refused(&deb), Code::ArchiveLinkEscape);
 }
 
 #[test]

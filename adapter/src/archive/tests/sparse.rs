@@ -79,6 +79,10 @@ fn reason(bytes: &[u8]) -> String {
 fn old_maps_go_on_in_blocks() {
     let two = [range(2, 3), range(7, 1)].concat();
     assert_eq!(content(&old(10, &two, &[], b"abcd")), b"\0\0abc\0\0d\0\0");
+    // Holes are charged, too.
+    let plain = [tar_record(b"s.txt", b'0', b"", 10, b"0123456789"), vec![0; 1024]].concat();
+    let charged = |bytes: &[u8]| passes(bytes).0.expanded_bytes;
+    assert_eq!(charged(&old(10, &two, &[], b"abcd")), charged(&plain));
     let four: Vec<u8> = (0..4).flat_map(|at| range(2 * at, 1)).collect();
     let fifth = range(8, 1);
     assert_eq!(

@@ -11,6 +11,7 @@ pub mod update;
 use crate::app::App;
 use crate::config::{Config, Layer, Mistake, Resolved, is_skipped_place, resolve};
 use crate::scanner::Surroundings;
+use crate::workspace;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io;
@@ -174,6 +175,7 @@ fn start(config: Config, runtime: &mut tokio::runtime::Builder) -> Result<(App, 
         eprintln!("assay-adapter: {mistake}");
         return Err(ExitCode::from(EXIT_USAGE));
     }
+    workspace::sweep(&config.engine.work_directory);
     let prepared = surroundings().and_then(|surroundings| {
         let runtime = runtime.enable_all().build()?;
         Ok((App::new(config, surroundings), runtime))

@@ -9,7 +9,6 @@ use crate::operation::readiness;
 use crate::problem::error_chain;
 use crate::run::RunContext;
 use crate::telemetry::{self, LayerLabels, Traces};
-use crate::workspace;
 use assay_schemas::Code;
 use nix::sys::resource::{Resource, setrlimit};
 use std::io;
@@ -105,7 +104,6 @@ async fn hold_engines(app: &App) -> io::Result<()> {
 
 async fn run(app: Arc<App>) -> io::Result<()> {
     hold_engines(&app).await?;
-    workspace::sweep(&app.config.engine.work_directory);
     let address = SocketAddr::new(app.config.http.address, app.config.http.port);
     let stop = CancellationToken::new();
     let listener = TcpListener::bind(address).await?;

@@ -231,9 +231,9 @@ impl Resolved {
             .filter_map(|key| {
                 let value = self.values.get(key.name)?;
                 let text = match key.kind {
-                    Kind::Secret if value.text.is_empty() => "(none)",
-                    Kind::Secret => "(redacted)",
-                    _ => &value.text,
+                    Kind::Secret if value.text.is_empty() => "(none)".to_owned(),
+                    Kind::Secret => REDACTED.to_owned(),
+                    _ => without_userinfo(&value.text),
                 };
                 Some(match value.brought_to {
                     Some(bound) => {
@@ -244,6 +244,26 @@ impl Resolved {
             })
             .collect()
     }
+}
+
+/// What is shown instead of a secret.
+const REDACTED: &str = "(redacted)";
+
+/// The text with what stands before `@` in each of its URLs redacted: it may hold a password.
+fn without_userinfo(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((head, tail)) = rest.split_once("://") {
+        let ends = |c: char| matches!(c, '/' | '?' | '#' | ',' | ';') || c.is_whitespace();
+        let (authority, after) = tail.split_at(tail.find(ends).unwrap_or(tail.len()));
+        shown.extend([head, "://"]);
+        match authority.rsplit_once('@') {
+            Some((_, host)) => shown.extend([REDACTED, "@", host]),
+            None => shown.push_str(authority),
+        }
+        rest = after;
+    }
+    shown + rest
 }
 
 #[cfg(test)]
@@ -325,6 +345,14 @@ mod tests {
         ])])
         .unwrap();
         assert!(!resolved.lines().join("\n").contains("hunter"));
+        for (text, want) in [
+            ("http://bob:hunter2@h:1/p", "http://(redacted)@h:1/p"),
+            ("https://a/x@y http://u:p@b", "https://a/x@y http://(redacted)@b"),
+            ("a@b, not/a?url", "a@b, not/a?url"),
+            ("x://", "x://"),
+        ] {
+            assert_eq!(super::without_userinfo(text), want);
+        }
         let config = Config::from_resolved(&resolved).unwrap();
         assert_eq!(config.http.credentials.len(), 2);
         assert!(!format!("{config:?}").contains("hunter"));

@@ -10,10 +10,12 @@ use super::pointer::{GenerationName, Pointer, PointerError};
 use crate::problem::Problem;
 use assay_schemas::Code;
 use jiff::Timestamp;
+use nix::fcntl::OFlag;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -159,7 +161,7 @@ impl Store {
     /// # Errors
     /// When nothing is published, or the pointer cannot be followed.
     pub fn current(&self) -> Result<Generation, DatabaseError> {
-        let file = match File::open(self.layout.pointer()) {
+        let file = match open_regular(&self.layout.pointer()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(DatabaseError::Unavailable),
             Err(error) => return Err(DatabaseError::PointerUnreadable(error)),
@@ -316,6 +318,22 @@ pub(super) fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
 
 fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+}
+
+/// Opens a file for reading, and nothing that would keep its reader waiting, such as a pipe.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no regular file",
+        ))
+    }
 }
 
 #[cfg(test)]

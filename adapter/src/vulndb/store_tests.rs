@@ -133,3 +133,21 @@ async fn clean_up_waits_for_readers() {
         0
     );
 }
+
+#[test]
+fn a_pointer_that_is_no_file_keeps_nobody_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let pointer = directory.path().join(".kkrepo-db-current");
+    nix::unistd::mkfifo(&pointer, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let store = Store::new(directory.path());
+    assert!(matches!(
+        store.current(),
+        Err(DatabaseError::PointerUnreadable(_))
+    ));
+    std::fs::remove_file(&pointer).unwrap();
+    std::fs::create_dir(&pointer).unwrap();
+    assert!(matches!(
+        store.current(),
+        Err(DatabaseError::PointerUnreadable(_))
+    ));
+}

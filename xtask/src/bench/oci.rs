@@ -47,10 +47,13 @@ pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Figure>, Error> {
         credential,
         "bench-oci",
     )?;
-    options.engines = scripted(workspace, &scratch.join("scripted"))?;
+    let stand_ins = scratch.join("scripted");
+    options.engines = scripted(workspace, &stand_ins)?;
     options.log = Some(scratch.join("adapter.log"));
     options.settings = vec![
         ("OCI_PLAIN_HTTP_REGISTRIES", registry.address().to_string()),
+        // Their script lies beside them.
+        ("SANDBOX_READABLE", stand_ins.display().to_string()),
         // The scripted engines' database has no age.
         ("DB_MAX_AGE", "0".to_owned()),
     ];

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::figure::{Figure, median};
 use super::overhead::{self, Bare, LARGE_ROUNDS, SMALL_ROUNDS, Subject};
 use super::processes::Counted;
+use super::with_adapter;
 use super::{load, nothing_due, upload};
 use crate::error::{Error, on};
 use crate::http::Input;
@@ -125,15 +126,6 @@ fn uploads(options: &Options, scratch: &Path) -> Result<Vec<Figure>, Error> {
     });
     fs::remove_file(&path).map_err(on("remove", &path))?;
     figures
-}
-
-/// A fresh, ready adapter for one part, stopped afterwards.
-fn with_adapter<T>(options: &Options, part: impl FnOnce(&Adapter) -> Result<T, Error>) -> Result<T, Error> {
-    let mut adapter = Adapter::start(options)?;
-    adapter.wait_ready(Duration::from_millis(10))?;
-    let result = part(&adapter)?;
-    adapter.stop()?;
-    Ok(result)
 }
 
 /// A tar of many source files among which a few lockfiles are found: 127 MiB, 4,050 entries.

@@ -10,10 +10,10 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::figure::{Figure, number, told};
+use super::own_benchmark;
 use crate::adapter;
 use crate::error::{Error, on};
-use crate::process;
-use crate::service::{Adapter, Options, credential, free_address};
+use crate::service::{credential, free_address};
 use crate::workspace::{Profile, Workspace};
 
 /// Files that only the requests are measured with.
@@ -56,30 +56,9 @@ pub(super) fn measure(workspace: &Workspace, only: Option<&str>) -> Result<Vec<F
 }
 
 fn passes(workspace: &Workspace, scratch: &Path) -> Result<Vec<Figure>, Error> {
-    let mut command = process::cargo(workspace);
-    command
-        .args([
-            "bench",
-            "--quiet",
-            "--package",
-            "assay-adapter",
-            "--bench",
-            "gate",
-            "--",
-        ])
-        .arg(scratch);
-    let lines = process::output(&mut command)?;
-    let mut figures = Vec::new();
-    for line in lines.lines().filter(|line| line.starts_with('{')) {
-        let pass: Pass = serde_json::from_str(line).map_err(|source| Error::Json {
-            what: "a line of the gate's benchmark".to_owned(),
-            source,
-        })?;
-        if !pass.name.starts_with(REQUESTS) {
-            figures.extend(pass.figures());
-        }
-    }
-    Ok(figures)
+    let passes: Vec<Pass> = own_benchmark(workspace, "gate", &[scratch.as_os_str()])?;
+    let alone = passes.iter().filter(|pass| !pass.name.starts_with(REQUESTS));
+    Ok(alone.flat_map(Pass::figures).collect())
 }
 
 impl Pass {
@@ -108,15 +87,6 @@ impl Pass {
             .beside("without the window of the decompressor"),
         ]
     }
-}
-
-/// A fresh, ready adapter for one part, stopped afterwards.
-fn with_adapter<T>(options: &Options, part: impl FnOnce(&Adapter) -> Result<T, Error>) -> Result<T, Error> {
-    let mut adapter = Adapter::start(options)?;
-    adapter.wait_ready(std::time::Duration::from_millis(10))?;
-    let result = part(&adapter)?;
-    adapter.stop()?;
-    Ok(result)
 }
 
 #[cfg(test)]

@@ -12,12 +12,17 @@ mod processes;
 mod raw;
 mod upload;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::ValueEnum;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Error, on};
+use crate::process;
+use crate::service::{Adapter, Options};
 use crate::table;
 use crate::workspace::Workspace;
 use figure::Figure;
@@ -79,4 +84,53 @@ pub(crate) fn run(
         fs::write(path, text + "\n").map_err(on("write", path))?;
     }
     Ok(())
+}
+
+/// A fresh, ready adapter for one part, stopped afterwards.
+fn with_adapter<T>(options: &Options, part: impl FnOnce(&Adapter) -> Result<T, Error>) -> Result<T, Error> {
+    let mut adapter = Adapter::start(options)?;
+    adapter.wait_ready(Duration::from_millis(10))?;
+    let result = part(&adapter)?;
+    adapter.stop()?;
+    Ok(result)
+}
+
+/// What a benchmark of the adapter's own prints, one JSON object a line.
+fn own_benchmark<T: DeserializeOwned>(
+    workspace: &Workspace,
+    name: &str,
+    arguments: &[&OsStr],
+) -> Result<Vec<T>, Error> {
+    let mut command = process::cargo(workspace);
+    command
+        .args([
+            "bench",
+            "--quiet",
+            "--package",
+            "assay-adapter",
+            "--bench",
+            name,
+            "--",
+        ])
+        .args(arguments);
+    let lines = process::output(&mut command)?;
+    let objects = lines.lines().filter(|line| line.starts_with('{'));
+    objects
+        .map(|line| {
+            serde_json::from_str(line).map_err(|source| Error::Json {
+                what: format!("a line of the benchmark {name}"),
+                source,
+            })
+        })
+        .collect()
+}
+
+/// Head of a catalog request, without the empty line that ends it.
+fn catalog_head(options: &Options, run: &str, sha256: &str, size: u64) -> String {
+    let (listen, credential) = (options.listen, &options.credential);
+    format!(
+        "POST /v1/catalog HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\
+         X-KKRepo-Scanner-Credential: {credential}\r\nX-KKRepo-API-Version: v1\r\nX-KKRepo-Run-ID: {run}\r\n\
+         X-KKRepo-Expected-SHA256: {sha256}\r\nX-KKRepo-Expected-Size: {size}\r\nContent-Length: {size}\r\n"
+    )
 }

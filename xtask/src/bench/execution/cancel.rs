@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{head, with_adapter};
 use crate::bench::figure::{Figure, median, number};
+use crate::bench::{catalog_head, with_adapter};
 use crate::engines::Engines;
 use crate::error::{Error, io as on_io, on};
 use crate::http::sha256;
@@ -75,7 +75,7 @@ fn rounds(
 
 fn one(options: &Options, adapter: u32, run: &str) -> Result<f64, Error> {
     let mut stream = TcpStream::connect(options.listen).map_err(on_io("connect to the adapter"))?;
-    let head = head(options, run, &sha256(BODY), BODY.len());
+    let head = catalog_head(options, run, &sha256(BODY), BODY.len() as u64);
     stream
         .write_all(format!("{head}\r\n").as_bytes())
         .and_then(|()| stream.write_all(BODY))

@@ -9,7 +9,7 @@ use std::fs;
 
 use super::figure::Figure;
 use crate::error::{Error, on};
-use crate::service::{Adapter, Options, credential, free_address};
+use crate::service::{credential, free_address};
 use crate::workspace::{Profile, Workspace};
 use crate::{adapter, demo};
 
@@ -34,23 +34,4 @@ pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Figure>, Error> {
     eprintln!("measuring: two and eight clients against two slots");
     figures.extend(throughput::measure(&options, &jar)?);
     Ok(figures)
-}
-
-/// A fresh, ready adapter for one part, stopped afterwards.
-fn with_adapter<T>(options: &Options, part: impl FnOnce(&Adapter) -> Result<T, Error>) -> Result<T, Error> {
-    let mut adapter = Adapter::start(options)?;
-    adapter.wait_ready(std::time::Duration::from_millis(10))?;
-    let result = part(&adapter)?;
-    adapter.stop()?;
-    Ok(result)
-}
-
-/// Head of a catalog request for `body`, which the run is to be called by.
-fn head(options: &Options, run: &str, sha256: &str, size: usize) -> String {
-    let (listen, credential) = (options.listen, &options.credential);
-    format!(
-        "POST /v1/catalog HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\
-         X-KKRepo-Scanner-Credential: {credential}\r\nX-KKRepo-API-Version: v1\r\nX-KKRepo-Run-ID: {run}\r\n\
-         X-KKRepo-Expected-SHA256: {sha256}\r\nX-KKRepo-Expected-Size: {size}\r\nContent-Length: {size}\r\n"
-    )
 }

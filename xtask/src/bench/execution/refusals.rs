@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::{head, with_adapter};
 use crate::bench::figure::{Figure, number};
+use crate::bench::{catalog_head, with_adapter};
 use crate::error::{Error, io as on_io};
 use crate::service::Options;
 
@@ -19,7 +19,7 @@ const TIMEOUT: f64 = 1000.0;
 /// What an answer may come later.
 const MARGIN: f64 = 20.0;
 /// Bytes that are announced and never sent.
-const ANNOUNCED: usize = 1 << 20;
+const ANNOUNCED: u64 = 1 << 20;
 
 /// One slot, taken by an upload that does not go on, and all clients in the queue.
 pub(super) fn measure(options: &Options) -> Result<Vec<Figure>, Error> {
@@ -49,7 +49,7 @@ fn refuse(options: &Options) -> Result<Vec<f64>, Error> {
     let hash = "0".repeat(64);
     let open = || TcpStream::connect(options.listen).map_err(on_io("connect to the adapter"));
     let ask = |stream: &mut TcpStream, run: &str| {
-        let head = head(options, run, &hash, ANNOUNCED);
+        let head = catalog_head(options, run, &hash, ANNOUNCED);
         stream
             .write_all(format!("{head}Expect: 100-continue\r\n\r\n").as_bytes())
             .map_err(on_io("send a request"))

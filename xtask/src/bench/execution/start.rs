@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use crate::bench::figure::{Figure, number};
+use crate::bench::own_benchmark;
 use crate::error::Error;
-use crate::process;
 use crate::workspace::Workspace;
 
 /// One line of the benchmark.
@@ -19,26 +19,8 @@ struct Starts {
 
 /// Runs the adapter's benchmark.
 pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Figure>, Error> {
-    let mut command = process::cargo(workspace);
-    command.args([
-        "bench",
-        "--quiet",
-        "--package",
-        "assay-adapter",
-        "--bench",
-        "start",
-    ]);
-    let lines = process::output(&mut command)?;
-    let starts = lines.lines().filter(|line| line.starts_with('{'));
-    starts
-        .map(|line| {
-            let starts: Starts = serde_json::from_str(line).map_err(|source| Error::Json {
-                what: "a line of the benchmark of starts".to_owned(),
-                source,
-            })?;
-            Ok(starts.figure())
-        })
-        .collect()
+    let starts: Vec<Starts> = own_benchmark(workspace, "start", &[])?;
+    Ok(starts.iter().map(Starts::figure).collect())
 }
 
 impl Starts {

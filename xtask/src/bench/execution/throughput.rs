@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use super::with_adapter;
 use crate::bench::figure::{Figure, median, number};
+use crate::bench::with_adapter;
 use crate::demo::Catalog;
 use crate::error::Error;
 use crate::http::{Client, Input};

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::with_adapter;
 use crate::bench::figure::{Figure, median, number};
 use crate::bench::overhead::{Bare, syft};
+use crate::bench::with_adapter;
 use crate::database;
 use crate::demo::Catalog;
 use crate::error::{Error, on};

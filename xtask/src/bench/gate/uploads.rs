@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::with_adapter;
 use crate::bench::figure::{Figure, median, number};
+use crate::bench::{catalog_head, with_adapter};
 use crate::error::{Error, io as on_io, on};
 use crate::process;
 use crate::service::Options;
@@ -113,15 +113,10 @@ fn is_scanning(engine: &Path) -> bool {
 fn upload(options: &Options, body: &Path, sha256: &str) -> Result<(f64, f64), Error> {
     let mut file = File::open(body).map_err(on("open", body))?;
     let size = file.metadata().map_err(on("read", body))?.len();
-    let run = uuid::Uuid::new_v4();
-    let (listen, credential) = (options.listen, &options.credential);
-    let head = format!(
-        "POST /v1/catalog HTTP/1.1\r\nHost: {listen}\r\nConnection: close\r\n\
-         X-KKRepo-Scanner-Credential: {credential}\r\nX-KKRepo-API-Version: v1\r\nX-KKRepo-Run-ID: {run}\r\n\
-         X-KKRepo-Expected-SHA256: {sha256}\r\nX-KKRepo-Expected-Size: {size}\r\nX-KKRepo-Artifact-Type: TAR_GZ\r\n\
-         X-KKRepo-Max-Uncompressed-Bytes: 4294967296\r\nContent-Length: {size}\r\n\r\n"
-    );
-    let mut stream = TcpStream::connect(listen).map_err(on_io("connect to the adapter"))?;
+    let run = uuid::Uuid::new_v4().to_string();
+    let head = catalog_head(options, &run, sha256, size)
+        + "X-KKRepo-Artifact-Type: TAR_GZ\r\nX-KKRepo-Max-Uncompressed-Bytes: 4294967296\r\n\r\n";
+    let mut stream = TcpStream::connect(options.listen).map_err(on_io("connect to the adapter"))?;
     stream
         .write_all(head.as_bytes())
         .map_err(on_io("send a request"))?;

@@ -173,14 +173,15 @@ fn check_characters(raw: &[u8], rules: Rules) -> Result<(), PathFault> {
     if rules == Rules::System {
         return Ok(());
     }
-    if let [drive, b':', b'/' | b'\\', ..] = raw
+    let start = beginning(raw);
+    if let [drive, b':', b'/' | b'\\', ..] = start
         && drive.is_ascii_alphabetic()
     {
         return Err(PathFault::Absolute);
     }
     if raw.contains(&b'\\') {
         let leads_elsewhere =
-            raw.starts_with(b"\\") || raw.split(|&b| b == b'/' || b == b'\\').any(|c| c == b"..");
+            start.starts_with(b"\\") || raw.split(|&b| b == b'/' || b == b'\\').any(|c| c == b"..");
         if rules == Rules::Portable || leads_elsewhere {
             return Err(PathFault::Backslash);
         }
@@ -189,6 +190,15 @@ fn check_characters(raw: &[u8], rules: Rules) -> Result<(), PathFault> {
         return Ok(());
     }
     check_look_alikes(&String::from_utf8_lossy(raw))
+}
+
+/// A relative name without the `.` and empty components before its first other one, which go when it is normalised.
+fn beginning(raw: &[u8]) -> &[u8] {
+    let mut rest = raw;
+    while let Some(after) = rest.strip_prefix(b"./").or_else(|| rest.strip_prefix(b"/")) {
+        rest = after;
+    }
+    rest
 }
 
 /// Refuses U+2215 and U+2044, and names in which compatibility normalisation makes a separator or a `..` component
@@ -336,6 +346,11 @@ mod tests {
             ("\\\\server\\share", [false, false, true]),
             ("C:/a", [false, false, true]),
             ("c:\\a", [false, false, true]),
+            (".//./C:/a", [false, false, true]),
+            ("./c:\\a", [false, false, true]),
+            ("./\\a", [false, false, true]),
+            ("./a\\b", [false, true, true]),
+            ("./C:", [true, true, true]),
             ("a\u{2215}b", [false, false, true]),
             ("a\u{2044}b", [false, false, true]),
             ("safe\u{ff0f}..\u{ff0f}x", [false, false, true]),

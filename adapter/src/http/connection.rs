@@ -39,6 +39,17 @@ pub struct Patience {
     pub write: Duration,
 }
 
+impl Patience {
+    /// How often it is worth a look whether it is used up.
+    pub(super) fn tick(&self) -> Duration {
+        [self.header, self.idle, self.write]
+            .into_iter()
+            .fold(Duration::from_secs(4), Duration::min)
+            .div_f64(4.0)
+            .max(Duration::from_millis(25))
+    }
+}
+
 impl Default for ConnectionState {
     fn default() -> Self {
         Self {

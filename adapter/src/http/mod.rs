@@ -4,6 +4,7 @@
 pub mod auth;
 pub mod connection;
 pub mod headers;
+pub mod listen;
 pub mod respond;
 pub mod router;
 pub mod server;

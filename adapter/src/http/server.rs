@@ -1,7 +1,7 @@
 //! The listener: bounded connections, one task each, graceful drain.
 
 use super::connection::{ConnectionState, Guarded, MAX_HEADERS, Patience};
-use super::service;
+use super::{listen, service};
 use crate::app::App;
 use hyper::Request;
 use hyper::body::{Body as _, Incoming};
@@ -13,9 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// Read buffer of a connection, bytes: heads up to 32 KiB must fit, and upload blocks are at most this large.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -28,36 +26,11 @@ const CLEAN_UP: Duration = Duration::from_secs(6);
 /// # Errors
 /// Only when accepting fails in a way that does not pass.
 pub async fn serve(app: Arc<App>, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
-    let permits = Arc::new(Semaphore::new(app.config.http.max_connections));
-    let connections = TaskTracker::new();
-    loop {
-        let permit = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            permit = Arc::clone(&permits).acquire_owned() => permit,
-        };
-        let accepted = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let connection = serve_connection(Arc::clone(&app), stream, stop.clone());
-                connections.spawn(async move {
-                    connection.await;
-                    drop(permit);
-                });
-            }
-            // A connection that died in the backlog, or no descriptor left: both pass.
-            Err(error) => {
-                tracing::warn!(%error, "accepting a connection failed");
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-    }
-    drop(listener);
-    connections.close();
+    let limit = app.config.http.max_connections;
+    let connections = listen::accept(listener, limit, &stop, |stream| {
+        serve_connection(Arc::clone(&app), stream, stop.clone())
+    })
+    .await;
     app.begin_drain();
     if tokio::time::timeout(app.config.http.shutdown_grace, connections.wait())
         .await
@@ -84,11 +57,6 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, stop: CancellationTo
         idle: http.idle_timeout,
         write: http.body_timeout,
     };
-    let tick = [patience.header, patience.idle, patience.write]
-        .into_iter()
-        .fold(Duration::from_secs(4), Duration::min)
-        .div_f64(4.0)
-        .max(Duration::from_millis(25));
     let io = Guarded::new(TokioIo::new(stream), Arc::clone(&state));
     let service = service_fn({
         let (app, state) = (Arc::clone(&app), Arc::clone(&state));
@@ -109,26 +77,5 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, stop: CancellationTo
         .max_buf_size(BUFFER_BYTES)
         .max_headers(MAX_HEADERS)
         .serve_connection(io, service);
-    let mut connection = std::pin::pin!(connection);
-    let mut draining = false;
-    loop {
-        tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended early");
-                }
-                return;
-            }
-            () = stop.cancelled(), if !draining => {
-                draining = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            () = tokio::time::sleep(tick) => {
-                if state.is_overdue(&patience) {
-                    tracing::debug!("a connection was silent for too long");
-                    return;
-                }
-            }
-        }
-    }
+    listen::drive(connection, &state, &patience, &stop).await;
 }

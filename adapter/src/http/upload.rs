@@ -209,6 +209,13 @@ mod tests {
 
     const STALL: Duration = Duration::from_secs(5);
 
+    fn content(file: &mut std::fs::File) -> String {
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        text
+    }
+
     #[tokio::test]
     async fn a_body_is_stored_counted_and_hashed() {
         let mut file = tempfile::tempfile().unwrap();
@@ -219,10 +226,7 @@ mod tests {
             .unwrap();
         let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned();
         assert_eq!(got, Received { size: 3, sha256 });
-        let mut text = String::new();
-        file.rewind().unwrap();
-        file.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "abc");
+        assert_eq!(content(&mut file), "abc");
     }
 
     #[tokio::test]
@@ -242,10 +246,7 @@ mod tests {
             .unwrap();
         let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad".to_owned();
         assert_eq!(got, Received { size: 3, sha256 });
-        let mut text = String::new();
-        file.rewind().unwrap();
-        file.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "ab");
+        assert_eq!(content(&mut file), "ab");
     }
 
     #[tokio::test]

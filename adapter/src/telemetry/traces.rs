@@ -12,9 +12,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use opentelemetry::propagation::TextMapPropagator as _;
-use opentelemetry::trace::{Span as _, TracerProvider as _};
-use opentelemetry::trace::{SpanBuilder, Tracer as _};
-use opentelemetry::{InstrumentationScope, KeyValue, global};
+use opentelemetry::trace::{Span as _, SpanBuilder, Tracer as _, TracerProvider as _};
+use opentelemetry::{KeyValue, global};
 use opentelemetry_http::{HeaderExtractor, HttpClient, HttpError};
 use opentelemetry_otlp::{WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
@@ -102,9 +101,8 @@ pub fn continue_trace(span: &Span, headers: &HeaderMap) {
 /// Notes a stage of the current run that has just ended.
 pub(super) fn stage(name: &'static str, took: Duration) {
     let end = SystemTime::now();
-    let tracer = global::tracer_with_scope(InstrumentationScope::builder(SERVICE).build());
     let stage = SpanBuilder::from_name(name).with_start_time(end.checked_sub(took).unwrap_or(end));
-    tracer
+    global::tracer(SERVICE)
         .build_with_context(stage, &Span::current().context())
         .end_with_timestamp(end);
 }
@@ -120,7 +118,6 @@ impl Sender {
     fn new() -> Result<Self, TracesError> {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
-        http.set_connect_timeout(Some(TIMEOUT));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(crate::oci::trust::client_config(None)?)
             .https_or_http()

@@ -187,13 +187,7 @@ pub(super) async fn newer(session: &Session<'_>, source: &Source) -> Result<Outc
         if known.built == provenance.built && known.revision == provenance.revision {
             return unchanged(session);
         }
-        if known.built > provenance.built {
-            return Err(Rejection::Older {
-                new: provenance.built,
-                current: known.built,
-            }
-            .into());
-        }
+        not_older(&provenance, known)?;
     }
     let hold: Option<Hold> = store.record(&store.layout().hold());
     // Where there is nothing to stay with, anything is better.
@@ -215,17 +209,20 @@ pub(super) async fn import(session: &Session<'_>, file: &Path, force: bool) -> R
         .import_database(file, staging.path(), session.run)
         .await?;
     let provenance = usable(session, &staging).await?;
-    if !force
-        && let Some((_, Some(known))) = &session.current
-        && known.built > provenance.built
-    {
-        return Err(Rejection::Older {
-            new: provenance.built,
-            current: known.built,
-        }
-        .into());
+    if !force && let Some((_, Some(known))) = &session.current {
+        not_older(&provenance, known)?;
     }
     finish(session, staging, provenance, file.display().to_string(), force).await
+}
+
+fn not_older(new: &DatabaseProvenance, current: &DatabaseProvenance) -> Result<(), Rejection> {
+    if current.built > new.built {
+        return Err(Rejection::Older {
+            new: new.built,
+            current: current.built,
+        });
+    }
+    Ok(())
 }
 
 /// The source has nothing to replace the current generation with: it is as good as published now.

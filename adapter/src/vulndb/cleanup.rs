@@ -2,7 +2,7 @@
 
 use super::Layout;
 use super::disk::{Step, remove_tree, replace_file};
-use super::layout::{POINTER_TEMPORARY, PROBE, RECORD_TEMPORARY, STAGING};
+use super::layout::{POINTER_TEMPORARY, PROBE, RECORD_TEMPORARY, STAGING, fresh};
 use super::lock::{self, Attempt};
 use super::pointer::GenerationName;
 use super::retire::{ORPHAN_AGE, Retirement, decide};
@@ -12,7 +12,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use uuid::Uuid;
 
 impl Store {
     /// Removes old generations after their waiting time unless a reader holds them, what is noted about generations
@@ -36,10 +35,7 @@ impl Store {
             let text = fs::read_to_string(&marker).ok();
             match decide(text.as_deref(), now, interval) {
                 Retirement::Mark => {
-                    let temporary = self
-                        .layout
-                        .retired()
-                        .join(format!("{RECORD_TEMPORARY}{}", Uuid::new_v4().hyphenated()));
+                    let temporary = self.layout.retired().join(fresh(RECORD_TEMPORARY));
                     let _ = replace_file(disk, &temporary, &marker, format!("{now}\n").as_bytes());
                 }
                 Retirement::Keep => {}

@@ -6,6 +6,7 @@ use super::export::{self, Format};
 use super::store::Store;
 use crate::engine::Engines;
 use crate::http::connection::{ConnectionState, Guarded, MAX_HEADERS, Patience};
+use crate::http::listen;
 use crate::problem::{Problem, error_chain};
 use crate::run::RunContext;
 use assay_schemas::Code;
@@ -29,10 +30,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::fs::File;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// Archives that are kept: the one that is named, and the one before for those who have just read its name.
 const KEPT: usize = 2;
@@ -232,43 +231,11 @@ pub async fn serve(
     bounds: Bounds,
     stop: CancellationToken,
 ) {
-    let permits = Arc::new(Semaphore::new(bounds.connections));
-    let connections = TaskTracker::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            accepted = accept(&listener, &permits) => accepted,
-        };
-        match accepted {
-            Ok((stream, permit)) => {
-                let connection = connection(Arc::clone(&distribution), stream, bounds.patience, stop.clone());
-                connections.spawn(async move {
-                    connection.await;
-                    drop(permit);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "accepting a connection failed");
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-    }
-    drop(listener);
-    connections.close();
+    let connections = listen::accept(listener, bounds.connections, &stop, |stream| {
+        connection(Arc::clone(&distribution), stream, bounds.patience, stop.clone())
+    })
+    .await;
     let _ = tokio::time::timeout(DRAIN, connections.wait()).await;
-}
-
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits)
-        .acquire_owned()
-        .await
-        .map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, permit))
 }
 
 async fn connection(
@@ -295,27 +262,7 @@ async fn connection(
         .header_read_timeout(None)
         .max_headers(MAX_HEADERS)
         .serve_connection(io, service);
-    let mut connection = std::pin::pin!(connection);
-    let mut draining = false;
-    loop {
-        tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended early");
-                }
-                return;
-            }
-            () = stop.cancelled(), if !draining => {
-                draining = true;
-                connection.as_mut().graceful_shutdown();
-            }
-            () = tokio::time::sleep(Duration::from_secs(1)) => {
-                if state.is_overdue(&patience) {
-                    return;
-                }
-            }
-        }
-    }
+    listen::drive(connection, &state, &patience, &stop).await;
 }
 
 fn whole(bytes: Bytes) -> Body {

@@ -2,6 +2,7 @@
 
 use super::pointer::GenerationName;
 use std::path::{Path, PathBuf};
+use uuid::Uuid;
 
 /// How names of directories of a writer begin that are not published.
 pub const STAGING: &str = ".staging-";
@@ -12,6 +13,11 @@ pub const RECORD_TEMPORARY: &str = ".tmp-";
 
 /// How names of directories begin in which a writer tries the file system.
 pub const PROBE: &str = ".probe-";
+
+/// A name that nobody else has, behind one of the beginnings above.
+pub fn fresh(beginning: &str) -> String {
+    format!("{beginning}{}", Uuid::new_v4().hyphenated())
+}
 
 /// The paths of one database directory.
 #[derive(Debug, Clone)]

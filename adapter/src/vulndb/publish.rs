@@ -3,7 +3,7 @@
 //! generation.
 
 use super::disk::{Disk, Step, remove_tree, replace_file, sync_tree};
-use super::layout::{Layout, POINTER_TEMPORARY, STAGING};
+use super::layout::{Layout, POINTER_TEMPORARY, STAGING, fresh};
 use super::pointer::{GenerationName, Pointer};
 use super::record::{Hold, Published};
 use super::store::{DatabaseError, Generation, Staging, Store, WriteLock};
@@ -112,10 +112,7 @@ impl Store {
         let place = self.layout.rejected();
         // A directory under a writer's name is an orphan wherever this ends, and its removal may take several steps.
         if place.exists() {
-            let going = self
-                .layout
-                .generations()
-                .join(format!("{STAGING}{}", Uuid::new_v4().hyphenated()));
+            let going = self.layout.generations().join(fresh(STAGING));
             disk.perform(Step::Rename(&place, &going)).map_err(failed())?;
             remove_tree(disk, &going).map_err(failed())?;
         }
@@ -139,7 +136,7 @@ impl Store {
     }
 
     fn swap_pointer(&self, name: &GenerationName, published: Timestamp) -> io::Result<()> {
-        let temporary = format!("{POINTER_TEMPORARY}{}", Uuid::new_v4().hyphenated());
+        let temporary = fresh(POINTER_TEMPORARY);
         let pointer = Pointer {
             name: name.clone(),
             published,

@@ -4,7 +4,7 @@
 
 use super::Layout;
 use super::disk::{Host, SharedDisk, Step, remove_tree, replace_file};
-use super::layout::{RECORD_TEMPORARY, STAGING};
+use super::layout::{RECORD_TEMPORARY, STAGING, fresh};
 use super::lock::{self, Unsuitable};
 use super::pointer::{GenerationName, Pointer, PointerError};
 use crate::problem::Problem;
@@ -19,7 +19,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use uuid::Uuid;
 
 /// How often a writer tries for the lock.
 const LOCK_POLL: Duration = Duration::from_millis(25);
@@ -259,7 +258,7 @@ impl Store {
 
     /// A private directory for the next generation.
     pub fn stage(&self, _lock: &WriteLock) -> Result<Staging, DatabaseError> {
-        let name = format!("{STAGING}{}", Uuid::new_v4().hyphenated());
+        let name = fresh(STAGING);
         let path = self.layout.generations().join(name);
         self.disk
             .perform(Step::MakePrivate(&path))
@@ -293,7 +292,7 @@ impl Store {
         let text =
             serde_json::to_vec_pretty(record).map_err(|error| DatabaseError::io("noted in")(error.into()))?;
         let directory = path.parent().unwrap_or(self.layout.root());
-        let temporary = directory.join(format!("{RECORD_TEMPORARY}{}", Uuid::new_v4().hyphenated()));
+        let temporary = directory.join(fresh(RECORD_TEMPORARY));
         replace_file(self.disk.as_ref(), &temporary, path, &text).map_err(failed)
     }
 

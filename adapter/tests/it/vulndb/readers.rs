@@ -38,6 +38,19 @@ fn variants(root: &Path) -> Vec<(PathBuf, String, String)> {
         .collect()
 }
 
+/// A store with its first generation, what drives it, and when that was published.
+fn first(site: &Site, variant: &Path) -> (Store, tokio::runtime::Runtime, Timestamp) {
+    let store = Store::new(site.database());
+    store.prepare().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let start = Timestamp::now();
+    publish(&store, &runtime, variant, start);
+    (store, runtime, start)
+}
+
 /// Publishes the next variant and retires everything that nobody holds, without the usual waiting time.
 fn publish(store: &Store, runtime: &tokio::runtime::Runtime, variant: &Path, now: Timestamp) {
     let lock = runtime
@@ -70,14 +83,7 @@ fn every_answer_is_of_the_database_that_its_engine_opened() {
         .with("max_queued_scans", "64")
         .with("admission_timeout", "5m");
     let variants = variants(site.root.path());
-    let store = Store::new(site.database());
-    store.prepare().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    let start = Timestamp::now();
-    publish(&store, &runtime, &variants[0].0, start);
+    let (store, runtime, start) = first(&site, &variants[0].0);
     let adapter = site.setup.start();
     adapter.wait_ready();
 
@@ -153,14 +159,7 @@ fn every_answer_is_of_the_database_that_its_engine_opened() {
 fn a_generation_that_is_held_outlives_its_waiting_time() {
     let site = Site::new();
     let variants = variants(site.root.path());
-    let store = Store::new(site.database());
-    store.prepare().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    let start = Timestamp::now();
-    publish(&store, &runtime, &variants[0].0, start);
+    let (store, runtime, start) = first(&site, &variants[0].0);
     let pin = runtime.block_on(store.pin()).unwrap();
     assert!(pin.is_locked());
     publish(&store, &runtime, &variants[1].0, start + 1.seconds());

@@ -169,29 +169,18 @@ fn prometheus_accepts_the_metrics_and_the_rules() {
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
     assert_eq!(said.trim(), "", "promtool has something to say");
-    let rules = deploy("monitoring/alerts.yaml");
-    let output = Command::new("promtool")
-        .args(["check", "rules"])
-        .arg(rules)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let tests = deploy("monitoring/alerts.test.yaml");
-    let output = Command::new("promtool")
-        .args(["test", "rules"])
-        .arg(tests)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    for (verb, file) in [
+        ("check", "monitoring/alerts.yaml"),
+        ("test", "monitoring/alerts.test.yaml"),
+    ] {
+        let output = Command::new("promtool")
+            .args([verb, "rules"])
+            .arg(deploy(file))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{verb}: {said}");
+    }
 }
 
 fn deploy(name: &str) -> std::path::PathBuf {

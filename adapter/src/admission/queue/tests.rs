@@ -26,8 +26,8 @@ fn waits(arrival: Arrival) -> Ticket {
     }
 }
 
-#[test]
-fn a_large_one_leaves_no_slot_idle_and_is_passed_once_for_each_slot() {
+/// All three slots are taken; a large one waits for scratch, and two small ones have passed it.
+fn crowded() -> (Queue, Ticket) {
     let total = Amount {
         slots: 3,
         scratch_mebibytes: 10,
@@ -39,6 +39,12 @@ fn a_large_one_leaves_no_slot_idle_and_is_passed_once_for_each_slot() {
     for _ in 0..2 {
         assert_eq!(queue.arrive(need(1, 0)), Arrival::Granted, "it passes");
     }
+    (queue, large)
+}
+
+#[test]
+fn a_large_one_leaves_no_slot_idle_and_is_passed_once_for_each_slot() {
+    let (mut queue, large) = crowded();
     let third = waits(queue.arrive(need(1, 0)));
     let fourth = waits(queue.arrive(need(1, 0)));
     let granted = |ticket: Ticket, amount: Amount| Grant { ticket, amount };
@@ -55,17 +61,7 @@ fn a_large_one_leaves_no_slot_idle_and_is_passed_once_for_each_slot() {
 
 #[test]
 fn the_oldest_of_those_who_are_passed_decides() {
-    let total = Amount {
-        slots: 3,
-        scratch_mebibytes: 10,
-        memory_bytes: 0,
-    };
-    let mut queue = Queue::new(total, 100);
-    assert_eq!(queue.arrive(need(5, 0)), Arrival::Granted);
-    waits(queue.arrive(need(8, 0)));
-    for _ in 0..2 {
-        assert_eq!(queue.arrive(need(1, 0)), Arrival::Granted);
-    }
+    let (mut queue, _) = crowded();
     // Nobody has passed this one yet, but whoever passes it passes the older one for the last time.
     waits(queue.arrive(need(8, 0)));
     let next = waits(queue.arrive(need(1, 0)));

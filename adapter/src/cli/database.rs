@@ -324,11 +324,7 @@ async fn serve(app: App, listen: SocketAddr, stop: CancellationToken) -> Result<
     let http = &app.config.http;
     let bounds = distribution::Bounds {
         connections: http.max_connections,
-        patience: Patience {
-            header: http.header_timeout,
-            idle: http.idle_timeout,
-            write: http.body_timeout,
-        },
+        patience: Patience::of(http),
     };
     let distribution = Arc::new(Distribution::new(
         app.scanner.database.clone(),

@@ -1,6 +1,7 @@
 //! A guard around one client connection: it sees every byte and so knows what the HTTP library does not tell:
 //! conflicting lengths, a head that never ends, a connection that idles, a reader that stalls.
 
+use crate::config::HttpConfig;
 use futures_util::task::AtomicWaker;
 use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use std::io::{self, IoSlice};
@@ -40,6 +41,15 @@ pub struct Patience {
 }
 
 impl Patience {
+    /// As configured.
+    pub fn of(http: &HttpConfig) -> Self {
+        Self {
+            header: http.header_timeout,
+            idle: http.idle_timeout,
+            write: http.body_timeout,
+        }
+    }
+
     /// How often it is worth a look whether it is used up.
     pub(super) fn tick(&self) -> Duration {
         [self.header, self.idle, self.write]

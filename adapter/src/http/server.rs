@@ -51,12 +51,7 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, stop: CancellationToken
 async fn serve_connection(app: Arc<App>, stream: TcpStream, stop: CancellationToken) {
     let _ = stream.set_nodelay(true);
     let state = Arc::new(ConnectionState::default());
-    let http = &app.config.http;
-    let patience = Patience {
-        header: http.header_timeout,
-        idle: http.idle_timeout,
-        write: http.body_timeout,
-    };
+    let patience = Patience::of(&app.config.http);
     let io = Guarded::new(TokioIo::new(stream), Arc::clone(&state));
     let service = service_fn({
         let (app, state) = (Arc::clone(&app), Arc::clone(&state));
